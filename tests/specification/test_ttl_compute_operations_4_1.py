@@ -360,7 +360,7 @@ def test_get_and_pack_tiles(tmp_path: Path, register: int):
     arrays = [values((2, 2), "bf16", seed=1), values((2, 2), "bf16", seed=2), zeros((2, 2), "bf16")]
     made = run(program(body, PAIR, {"o": (2, 2)}, dtype="bf16"), arrays, tmp_path)
     assert relative(arrays[2], np.exp(wide(arrays[0]) + wide(arrays[1]))) < 0.01
-    assert f"exp_tile({register})" in re.sub(r"exp_tile<[^>]*>", "exp_tile", made.cpp["compute"])
+    assert f"exp_tile({register}, " in re.sub(r"exp_tile<[^>]*>", "exp_tile", made.cpp["compute"])
 
 
 @spec("4.3", "ttl.pack_tile of a register that nothing lies in, and loops that miss tiles, are refused at their line")

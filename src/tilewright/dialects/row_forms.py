@@ -23,6 +23,7 @@ from tilewright.dialects.tile_op import (
     Writes,
     applicable,
     leaves_state,
+    template_text,
 )
 
 UNARY = "eltwise_unary/"
@@ -116,9 +117,10 @@ def narrowable(row: TileOp, *, between: tuple[str, ...] = (), init_between: tupl
     if init_between is not None:
         init_template, init_defaults = (*init_template, *init_between, WIDTH), (*init_defaults, *init_between, WIDTH_OF_DST)
     template = (*form.template, *between, WIDTH)
+    assumed = tuple(template_text(entry, {}) for entry in between)
     older = Spelling(since="0.62", template=form.template, init_template=form.init_template)
     wider = replace(
-        form, template=template, defaults=(*form.defaults, *between, WIDTH_OF_DST), init_template=init_template,
+        form, template=template, defaults=(*form.defaults, *assumed, WIDTH_OF_DST), init_template=init_template,
         init_defaults=init_defaults,
         spellings=(*form.spellings, older, Spelling(since=WIDTH_SINCE, template=template, init_template=init_template)),
     )  # fmt: skip

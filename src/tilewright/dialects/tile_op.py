@@ -168,7 +168,8 @@ class UnitForm:
     buffer of an operand, ``t0 t1`` tile index in that buffer, and parameters as ``name:f32`` (fp32 bits),
     ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
     (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false) and parameters as ``{name}``, ``{name:f32}``
-    (fp32 bits), ``{name:format}`` (DATA_FORMATS of a dtype) or ``{narrow:width}`` (DST's width, or 16 bits whatever DST is);
+    (fp32 bits), ``{name:format}`` (DATA_FORMATS of a dtype), ``{narrow:width}`` (DST's width, or 16 bits whatever DST is) or
+    ``{whole:rows}`` (rows of numbers that a pass takes);
     ``template_text`` fills them in.
     """
 
@@ -309,6 +310,11 @@ NARROW = "narrow"
 WIDTH = "{narrow:width}"
 WIDTH_OF_DST, WIDTH_16 = "DST_ACCUM_MODE", "false"
 
+# The template argument by which a call takes the tile in one pass of 32 rows of numbers, instead of a pass of 8 for every face.
+WHOLE = "whole"
+PASS = "{whole:rows}"
+ROWS_OF_FACE, ROWS_OF_TILE = "8", "32"
+
 
 def is_narrow(pattern: Sequence[str], words: Sequence[str]) -> bool:
     """Whether template arguments ask for the function as a 16-bit DST has it."""
@@ -324,6 +330,8 @@ def template_text(entry: str, values: Mapping[str, Any]) -> str:
     def text(match: re.Match[str]) -> str:
         if match[2] == "width":
             return WIDTH_16 if values.get(match[1]) else WIDTH_OF_DST
+        if match[2] == "rows":
+            return ROWS_OF_TILE if values.get(match[1]) else ROWS_OF_FACE
         value = values[match[1]]
         if match[2] == "format":
             return DATA_FORMATS[value]
@@ -349,7 +357,7 @@ FACES = "ttl.faces"  # of a tile op: the part of its result that anybody looks a
 COLUMN, ROW, FIRST = "column", "row", "first"
 ALL_FACES = frozenset(range(4))
 MEMBERS = {COLUMN: frozenset((0, 2)), ROW: frozenset((0, 1)), FIRST: frozenset((0,))}
-MODES = {COLUMN: "C", ROW: "R", FIRST: "None"}
+MODES = {COLUMN: "C", ROW: "R", FIRST: "None", WHOLE: "None"}
 
 # First and last release in which the type of the argument is known, and how a mode is written there.
 SPELLINGS = (("0.62", "0.69", "(int)VectorMode::{}"), ("0.78", "0.81", "VectorMode::{}"))
@@ -366,4 +374,9 @@ def mode_text(part: str, release: str) -> str | None:
 
 def share(part: str) -> float:
     """How much of a whole tile's work a part is; empty text is the whole tile."""
-    return len(MEMBERS[part]) / len(ALL_FACES) if part else 1.0
+    return len(MEMBERS[part]) / len(ALL_FACES) if part and part != WHOLE else 1.0
+
+
+def in_one_pass(form: UnitForm, values: Mapping[str, Any], part: str, release: str) -> bool:
+    """Whether a call can take its tile in one pass: approximate code is written out for the rows of a face."""
+    return not part and PASS in form.at(release).template and not values.get("approx")

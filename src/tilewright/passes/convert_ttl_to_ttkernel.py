@@ -49,7 +49,7 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
     indices = IndexBuilder(function)
     buffers: dict[SSAValue, SSAValue] = {}
     config = config_of(function)
-    math = MathConverter(indices, buffers, config)
+    math = MathConverter(indices, buffers, config, context.options.metal)
     movement = MovementConverter(indices, buffers, context.chip)
     talk = NetworkConverter(function, indices, buffers, network, context) if network is not None else None
     computes = thread_kind(function) == "compute"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
@@ -12,7 +13,18 @@ from tilewright import timing_constants
 from tilewright.diagnostics import Span
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import TileType, defining_op, text_value
-from tilewright.dialects.tile_op import FACES, FLOAT_DTYPES, Unit, UnitForm, Writes, release_key, share, template_text
+from tilewright.dialects.tile_op import (
+    FACES,
+    FLOAT_DTYPES,
+    WHOLE,
+    Unit,
+    UnitForm,
+    Writes,
+    in_one_pass,
+    release_key,
+    share,
+    template_text,
+)
 from tilewright.dialects.ttkernel import (
     SFPU_BCAST,
     SFPU_BCAST_SINCE,
@@ -299,6 +311,11 @@ class FormBuilder:
         )
         return replace(whole, math_cycles=whole.math_cycles * share(faces)) if faces else whole
 
+    def priced(self, form: UnitForm, values: Mapping[str, Any], part: str) -> timing_constants.CallCost:
+        """Cost of a call of the table on a part of a tile."""
+        values = {**values, WHOLE: in_one_pass(form, values, part, self.options.metal)}
+        return self.cost(form.call, tuple(template_text(entry, values) for entry in form.template), part)
+
     def form(
         self,
         key: str,
@@ -355,8 +372,7 @@ class FormBuilder:
         elif form.writes is Writes.IN_PLACE:
             rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
         values = template_values(op, dst32=self.config.fp32_dest_acc_en) if form.template else {}
-        template = tuple(template_text(entry, values) for entry in form.template)
-        cost = self.cost(form.call, template, text_value(op, FACES) if form.by_faces else "")
+        cost = self.priced(form, values, text_value(op, FACES) if form.by_faces else "")
         return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
 
     def matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import TileType, text_value
-from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, release_key, template_text
+from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, release_key
 from tilewright.dialects.ttkernel import STATELESS
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
@@ -202,9 +202,8 @@ class FusedForms:
             return None
         params = {**own, NARROW: True}
         faces = text_value(op, FACES) if form.by_faces else ""
-        template = tuple(template_text(entry, params) for entry in form.template)
         operands = (Operand(self._number(op.lhs), Place.DST),)
-        cost = self.builder.cost(form.call, template, faces)
+        cost = self.builder.priced(form, params, faces)
         init = _key(form, op.SPEC.name, {NARROW: WIDTH in form.init_template})
         built = self.builder.form(NARROW, operands, ResultRule.IN_PLACE, cost, init, reuses=0)
         return built, FormUse(NARROW, calls=(RowCall(op.SPEC.name, (0,), params=tuple(params.items()), faces=faces),))

@@ -24,7 +24,18 @@ from tilewright.dialects.attributes import (
     text_attr,
     text_value,
 )
-from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, NARROW, Unit, UnitForm, dst_format, is_approximate, is_narrow
+from tilewright.dialects.tile_op import (
+    FACES,
+    INTEGER_DTYPES,
+    NARROW,
+    WHOLE,
+    Unit,
+    UnitForm,
+    dst_format,
+    in_one_pass,
+    is_approximate,
+    is_narrow,
+)
 from tilewright.dialects.ttkernel import (
     SFPU_BCAST,
     KernelCallOp,
@@ -67,10 +78,11 @@ from tilewright.records import record
 
 
 class MathConverter:
-    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], config: ComputeConfig) -> None:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], config: ComputeConfig, metal: str) -> None:
         self.indices = indices
         self.buffers = buffers
         self.config = config
+        self.metal = metal
         self._views: dict[SSAValue, TileView] = {}
         self._tile_numbers: dict[tuple[Block | None, int], Number] = {}
 
@@ -219,10 +231,13 @@ class MathConverter:
             template = form.init_call_template(values)
             needed = init_params(form)
             calls.append(self._filled(form.init, form.init_args, template, op, operands, values, needed))
+        part = text_value(op, FACES) if form.by_faces else ""
+        if in_one_pass(form, values, part, self.metal):
+            values[WHOLE], part = True, WHOLE
         main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
         main.attributes.update(_named(op))
-        if form.by_faces and FACES in op.attributes:
-            main.attributes["faces"] = op.attributes[FACES]
+        if part:
+            main.attributes["faces"] = text_attr(part)
         self._insert(*calls, main, before=at)
 
     def _filled(
@@ -254,6 +269,7 @@ class MathConverter:
             attributes["template"] = text_array(template)
         given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
         given = [name for name in given if name != NARROW or values[NARROW]]  # few calls are
+        given += [name for name in (WHOLE,) if needed is None and values.get(name)]
         if given:
             attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
         return call(name, actual, attributes=attributes, like=op)

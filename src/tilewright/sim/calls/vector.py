@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import FILL_REPLAY, Unit, is_approximate, is_narrow
+from tilewright.dialects.tile_op import FILL_REPLAY, WHOLE, Unit, is_approximate, is_narrow
 from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.lanes import UnknownOperation
@@ -81,8 +81,9 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
     except UnknownOperation as error:
         raise fault("TW514", site, str(error.args[0])) from error
     target = operands[plan.writes]
-    if "faces" in site.attributes:
-        result = machine.arithmetic.only_faces(site.attributes["faces"], result, dst.old(site, target))
+    part = site.attributes.get("faces", WHOLE)
+    if part != WHOLE:
+        result = machine.arithmetic.only_faces(part, result, dst.old(site, target))
     dst.put(site, target, result, reduced=any(dst.is_reduced(operands[index]) for index in plan.reads))
 
 

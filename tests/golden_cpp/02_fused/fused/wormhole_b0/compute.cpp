@@ -33,7 +33,7 @@ void kernel_main() {
         mul_tiles(a_dfb, b_dfb, index, index, tile);  // accumulates, line 27
       }
       for (uint32_t tile = 0; tile < 8; ++tile) {
-        exp_tile(tile);  // line 27
+        exp_tile<false, false, InputClamping::ClampToNegative, 32>(tile, VectorMode::None);  // line 27
       }
       tile_regs_commit();
       tile_regs_wait();

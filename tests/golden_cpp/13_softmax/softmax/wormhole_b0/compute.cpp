@@ -41,7 +41,7 @@ void kernel_main() {
     }
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
     for (uint32_t tile = 0; tile < 4; ++tile) {
-      exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(tile);  // weights, line 25
+      exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(tile, VectorMode::None);  // weights, line 25
     }
     tile_regs_commit();
     tile_regs_wait();

@@ -342,7 +342,7 @@ void kernel_main() {
     sub_init(largest_carried, between_55);
     sub_tiles(largest_carried, between_55, 0, 0, 0);
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-    exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(0);  // shrink
+    exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // shrink
     tile_regs_commit();
     tile_regs_wait();
     reduce_uninit();
@@ -353,7 +353,7 @@ void kernel_main() {
     tile_regs_acquire();
     sub_bcast_cols_init(scores_chosen, between_55);
     sub_tiles_bcast_cols(scores_chosen, between_55, 0, 0, 0);
-    exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(0);  // share
+    exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // share
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, between_57);
@@ -407,7 +407,7 @@ void kernel_main() {
     sub_bcast_cols_init(scores_chosen, between_57);
     sub_tiles_bcast_cols(scores_chosen, between_57, 0, 0, 0);
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-    exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(0);  // share
+    exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // share
     tile_regs_commit();
     tile_regs_wait();
     reduce_uninit();
@@ -522,8 +522,8 @@ void kernel_main() {
       sub_binary_tile(2, 1, 2);  // line 255
       sub_binary_tile(0, 1, 0);
       exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-      exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(2);  // grow
-      exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(0);  // shrink
+      exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(2, VectorMode::None);  // grow
+      exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // shrink
       tile_regs_commit();
       tile_regs_wait();
       pack_tile(1, largest_carried1);

@@ -13,8 +13,10 @@ struct FaceMode {
 #endif
 };
 
-constexpr u32 faces_of(FaceMode mode) {
+// A pass has 8 rows of numbers, a face, unless the call says more: 32 of them from the first face on are the tile.
+constexpr u32 faces_of(FaceMode mode, u32 rows = 8) {
     using ckernel::VectorMode;
+    if (mode.value == VectorMode::None && rows > 8) return 0xFu >> (4 - rows / 8);
     return mode.value == VectorMode::R ? 0x3u : mode.value == VectorMode::C ? 0x5u : mode.value == VectorMode::None ? 0x1u : 0xFu;
 }
 

@@ -13,8 +13,8 @@ inline void exp_tile_init(TW_AT) {
 template <auto kApprox = false, auto kScaleEnable = false, auto kClamp = InputClamping::ClampToNegative, auto... kRest>
 inline void exp_tile(uint32_t dst, tw::FaceMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
     const bool scaled = static_cast<bool>(kScaleEnable);
-    tw::vector_call("exp_tile", "exp_tile_init", static_cast<uint32_t>(kApprox) | tw::narrow_at<kRest...>(1), tw::faces_of(mode), false,
-                    tw_at, dst, scaled ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
+    tw::vector_call("exp_tile", "exp_tile_init", static_cast<uint32_t>(kApprox) | tw::narrow_at<kRest...>(1),
+                    tw::faces_of(mode, tw::word_at<8, kRest...>(0)), false, tw_at, dst, scaled ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
 }
 template <auto kApprox = false, uint32_t kScale = 0x3F800000u, auto kClamp = InputClamping::ClampToNegative, auto...>
 inline void exp_packthread_tile_init(TW_AT) {

@@ -57,7 +57,7 @@ void kernel_main() {
       }
       exp_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
-        exp_tile(tile + 2);  // x, line 19
+        exp_tile<false, false, InputClamping::ClampToNegative, 32>(tile + 2, VectorMode::None);  // x, line 19
       }
       tile_regs_commit();
       tile_regs_wait();

@@ -58,7 +58,7 @@ void kernel_main() {
         sub_binary_tile(tile + 2, tile, tile + 2);  // line 19
       }
       for (uint32_t tile = 0; tile < 2; ++tile) {
-        exp_tile(tile + 2);  // x, line 19
+        exp_tile<false, false, InputClamping::ClampToNegative, 32>(tile + 2, VectorMode::None);  // x, line 19
       }
       tile_regs_commit();
       tile_regs_wait();
