@@ -1,7 +1,8 @@
 """``@record``: what ``@dataclass(frozen=True)`` gives, defined in a fifth of the time and made in half of it.
 
 A process that compiles one kernel spends a fifth of its life in ``dataclasses``, which writes and compiles seven functions per
-class. Here one is written, ``__init__``; the others serve all classes. ``@record(frozen=False)`` is ``@dataclass`` that way.
+class. Here one is written, ``__init__``, once for all classes of a shape, and when somebody first looks at it: of many classes a
+process makes no instance. The others serve all classes. ``@record(frozen=False)`` is ``@dataclass`` that way.
 
 `defined_quickly` gives the same to a library that is being imported.
 """
@@ -12,10 +13,10 @@ import dataclasses
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
-
-from tilewright.narrowing import class_of
 
 Kind = TypeVar("Kind")
 
@@ -45,7 +46,7 @@ def _completed(cls: type[Any], kw_only: bool, eq: bool, frozen: bool) -> type[An
     cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass writes the signature there, its dearest part
     made: Any = dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
     known = fields(made)
-    made.__init__ = _initializer(made, known)
+    made.__init__ = _Unwritten(made, known, frozen)
     if frozen:
         made.__setattr__, made.__delattr__ = _refuse_setting, _refuse_deleting
     if "__repr__" not in cls.__dict__:
@@ -56,42 +57,72 @@ def _completed(cls: type[Any], kw_only: bool, eq: bool, frozen: bool) -> type[An
     return made
 
 
-def _initializer(cls: Any, known: tuple[Field[Any], ...]) -> Any:
-    """Values go into the instance's dictionary: assigning is refused."""
-    scope: dict[str, Any] = {}
-    plain: list[str] = []
-    named: list[str] = []
-    lines: list[str] = ["known = self.__dict__"]
-    for one in known:
-        name = one.name
-        value = name
-        if not one.init:
-            if one.default_factory is not MISSING:
-                scope[f"make_{name}"] = one.default_factory
-                lines.append(f"known[{name!r}] = make_{name}()")
-            continue  # a default is the class's
-        if one.default is not MISSING:
-            scope[f"default_{name}"] = one.default
-            (named if one.kw_only else plain).append(f"{name}=default_{name}")
-        elif one.default_factory is not MISSING:
-            scope |= {f"make_{name}": one.default_factory, "MISSING": MISSING}
-            (named if one.kw_only else plain).append(f"{name}=MISSING")
-            value = f"make_{name}() if {name} is MISSING else {name}"
-        else:
-            (named if one.kw_only else plain).append(name)
-        lines.append(f"known[{name!r}] = {value}")
-    if hasattr(cls, "__post_init__"):
+class _Unwritten:
+    """Stands for the ``__init__`` of a class until somebody looks at it: an instance, a signature, a class derived from it."""
+
+    def __init__(self, cls: Any, known: tuple[Field[Any], ...], frozen: bool) -> None:
+        self._cls = cls
+        self._known = known
+        self._frozen = frozen
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        written = _initializer(self._cls, self._known, self._frozen)
+        if self._cls.__dict__.get("__init__") is self:  # else another thread was first, or somebody put another one there
+            self._cls.__init__ = written
+        return written.__get__(instance, owner)
+
+
+def _initializer(cls: Any, known: tuple[Field[Any], ...], frozen: bool) -> Any:
+    """The function of this class's shape, with its names and defaults put in."""
+    given = sorted([one for one in known if one.init], key=attrgetter("kw_only"))
+    made = [one for one in known if not one.init and one.default_factory is not MISSING]  # a default is the class's
+    code = _template(tuple([one.default_factory is MISSING for one in given]), len(made), hasattr(cls, "__post_init__"), frozen)
+    names: dict[Any, Any] = {f"v{number}": one.name for number, one in enumerate([*given, *made])}
+    names["known"] = ".known"  # a field may have any name
+    plain = [one for one in given if not one.kw_only]
+    code = code.replace(
+        co_argcount=1 + len(plain),
+        co_kwonlyargcount=len(given) - len(plain),
+        co_varnames=tuple([names.get(word, word) for word in code.co_varnames]),
+        co_names=tuple([names.get(word, word) for word in code.co_names]),
+        co_consts=tuple([names.get(word, word) for word in code.co_consts]),
+    )
+    scope: dict[str, Any] = {f"make_{number}": one.default_factory for number, one in enumerate([*given, *made])}
+    written: Any = FunctionType(code, {**scope, "MISSING": MISSING}, "__init__")
+    optional = [one for one in given if not (one.default is MISSING and one.default_factory is MISSING)]
+    last = [one for one in optional if not one.kw_only]
+    if plain[len(plain) - len(last) :] != last:
+        raise TypeError(f"a field without a default follows one with a default in {cls.__qualname__}")
+    written.__defaults__ = tuple([one.default for one in last])  # MISSING: it is made
+    written.__kwdefaults__ = {one.name: one.default for one in optional if one.kw_only}
+    written.__qualname__ = f"{cls.__qualname__}.__init__"
+    written.__annotations__ = {one.name: one.type for one in known}
+    return written
+
+
+@cache
+def _template(needed: tuple[bool, ...], made: int, checks: bool, frozen: bool) -> CodeType:
+    """``__init__`` of all classes with so many fields: some must be given, some are made if they are not, some are always made.
+
+    Values of a frozen class go into the instance's dictionary: assigning is refused.
+    """
+    head = ["self"]
+    lines = ["known = self.__dict__"] if frozen else ["pass"]
+    for number in range(len(needed) + made):
+        name, value = f"v{number}", f"make_{number}()"
+        if number < len(needed):
+            head.append(name)
+            value = name if needed[number] else f"{value} if {name} is MISSING else {name}"
+        lines.append(f"known[{name!r}] = {value}" if frozen else f"self.{name} = {value}")
+    if checks:
         lines.append("self.__post_init__()")
-    head = ", ".join(["self", *plain, *(["*", *named] if named else [])])
-    exec(f"def __init__({head}):\n " + "\n ".join(lines), scope)
-    made = scope["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = {one.name: one.type for one in known}
-    return made
+    scope: dict[str, Any] = {}
+    exec(f"def __init__({', '.join(head)}):\n " + "\n ".join(lines), scope)
+    return scope["__init__"].__code__
 
 
 def _comparison(names: list[str]) -> tuple[Callable[[Any, object], Any], Callable[[Any], int]]:
-    read: Callable[[Any], Any] = attrgetter(*names) if names else class_of
+    read: Callable[[Any], Any] = attrgetter(*names) if names else _nothing
     if len(names) == 1:  # compared as the only one of a tuple: what is the same object is equal
 
         def equal_one(self: Any, other: object) -> Any:
@@ -109,6 +140,10 @@ def _comparison(names: list[str]) -> tuple[Callable[[Any, object], Any], Callabl
         return hash(read(self))
 
     return equal, hashed
+
+
+def _nothing(_self: Any) -> tuple[()]:
+    return ()
 
 
 def _text(self: Any) -> str:
@@ -163,10 +198,10 @@ def defined_quickly(package: str) -> Generator[None, None, None]:
 def _as_dataclass(cls: Any, *, init: bool = True, repr: bool = True, eq: bool = True, frozen: bool = False) -> Any:
     own = dict(cls.__dict__)
     cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass writes the signature there, its dearest part
-    made: Any = dataclass(init=init and not frozen, repr=False, eq=False)(cls)
+    made: Any = dataclass(init=False, repr=False, eq=False)(cls)
     known = fields(made)
-    if init and frozen and "__init__" not in own:
-        made.__init__ = _initializer(made, known)
+    if init and "__init__" not in own:
+        made.__init__ = _Unwritten(made, known, frozen)
     if frozen:
         made.__setattr__, made.__delattr__ = _refusals(made, frozenset(one.name for one in known))
     if repr and "__repr__" not in own:

@@ -117,3 +117,27 @@ def test_one_that_may_change_has_no_hash() -> None:
     assert counter.count == 1 and Counter(1) == Counter(1) != Counter(2)
     with pytest.raises(TypeError, match="unhashable"):
         hash(Counter())
+
+
+class Checked(Point):
+    """Not a record: its own initializer calls the inherited one."""
+
+    def __init__(self, x: int) -> None:
+        super().__init__(x, y=x + 1)
+
+
+def test_an_initializer_is_written_when_somebody_looks_at_it() -> None:
+    @record
+    class Fresh:
+        value: int
+
+    @record
+    class Derived(Fresh):
+        more: int = 3
+
+    assert not inspect.isfunction(Fresh.__dict__["__init__"])
+    assert (Derived(1).value, Derived(1).more) == (1, 3)
+    assert not inspect.isfunction(Fresh.__dict__["__init__"])  # a derived record has its own
+    assert inspect.isfunction(Fresh.__init__) and Fresh.__dict__["__init__"] is Fresh.__init__
+    assert Fresh(2).value == 2 and Fresh.__init__.__qualname__.endswith("Fresh.__init__")
+    assert (Checked(4).x, Checked(4).y) == (4, 5)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -42,6 +42,7 @@ from tilewright.dst.optimizer import Optimizer
 from tilewright.dst.problem import Allocation, Copy, Execute, Load, Part, Plan, Problem, Remedy
 from tilewright.dst.round_trips import assign_buffers, cheaper_round_trips, exposed_cycles, is_worth_it, lifetimes, split
 from tilewright.dst.search import Search
+from tilewright.records import record
 
 # Remedies -------------------------------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ def _spill_loads(problem: Problem, part: Part) -> int:
 # Requirements ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Life:
     """One value in one slot, from the step that writes it to the last that reads it."""
 
@@ -145,7 +146,7 @@ class Life:
     cycles: int  # math cycles of the step that writes it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Requirements:
     lives: tuple[Life, ...]
     peak: int  # slots in use at once, per tile
@@ -153,7 +154,7 @@ class Requirements:
     capacity: int
 
 
-@dataclass
+@record(frozen=False)
 class _Open:
     value: int
     slot: int
@@ -209,7 +210,7 @@ def _peak(lives: list[Life], steps: int) -> int:
     return most
 
 
-@dataclass(kw_only=True)
+@record(kw_only=True, frozen=False)
 class Draft:
     """A plan in the making. ``parts`` is the best so far, empty while nothing fits."""
 

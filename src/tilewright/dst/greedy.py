@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.dst.linear_scan import DoesNotFit, destroyed_value, lars_order
 from tilewright.dst.model import Rank, best_layout, budgets, leaf_of, part_of, rank_of_parts, without_unread_spills
 from tilewright.dst.problem import Copy, Execute, Form, Load, Part, Place, Problem, ResultRule, Step
 from tilewright.dst.round_trips import buffers_needed
+from tilewright.records import record
 
 
 class OpDoesNotFit(Exception):
@@ -26,7 +27,7 @@ class OpDoesNotFit(Exception):
         self.op = op
 
 
-@dataclass
+@record(frozen=False)
 class Section:
     """One part: its steps, and what it packs (spills first)."""
 
@@ -39,7 +40,7 @@ class Section:
     slots: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Choice:
     """A form that fits now."""
 
@@ -51,7 +52,7 @@ class _Choice:
     overwritten: int | None = None  # operand in a buffer whose slot the result takes although it is used again
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormFacts:
     """One form as emission sees it."""
 

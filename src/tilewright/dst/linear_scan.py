@@ -28,14 +28,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from tilewright.dst.model import priced_allocation
 from tilewright.dst.problem import Copy, Execute, Form, Layout, Load, Part, Place, Plan, Problem, ResultRule, Step
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class InsertedCopy:
     """``node`` is a new value: the copy of ``source`` made for op ``op`` just before it runs."""
 
@@ -44,7 +45,7 @@ class InsertedCopy:
     op: int
 
 
-@dataclass(frozen=True)
+@record
 class ScanOp:
     """One op as linear scan sees it. Nodes are values of the problem, or copies (numbered after them)."""
 
@@ -217,7 +218,7 @@ class _Scheduler:
                 self._push(other)
 
 
-@dataclass(frozen=True)
+@record
 class Interval:
     start: int
     end: int
@@ -226,7 +227,7 @@ class Interval:
         return Interval(min(self.start, other.start), max(self.end, other.end))
 
 
-@dataclass(frozen=True)
+@record
 class Merge:
     """The in-place op at ``position`` joined ``operand`` and ``result``; ``interval`` covers their whole set by then.
     """
@@ -237,7 +238,7 @@ class Merge:
     interval: Interval
 
 
-@dataclass
+@record(frozen=False)
 class Intervals:
     before: dict[int, Interval] = field(default_factory=dict[int, Interval])  # node -> interval, in order of appearance
     merges: list[Merge] = field(default_factory=list[Merge])
@@ -309,7 +310,7 @@ class DoesNotFit(Exception):
         self.buffers = buffers  # that would do, if it is buffers that are short
 
 
-@dataclass(frozen=True)
+@record
 class ScanEvent:
     """One line of a scan: the set of ``node`` got ``slot`` after the sets of ``expired`` had ended."""
 
@@ -319,7 +320,7 @@ class ScanEvent:
     expired: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class LinearScanTrace:
     """Everything the phases decided. Nodes from ``problem.value_count`` on are the copies of phase 1."""
 

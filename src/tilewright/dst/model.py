@@ -20,7 +20,6 @@ cycles somewhere, twice as much gains nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.dst.problem import (
@@ -38,6 +37,7 @@ from tilewright.dst.problem import (
     Step,
     on_slots,
 )
+from tilewright.records import record
 
 SIZE_LIMIT = 64  # ops; above it the list schedules come first, and no more than a beam beside them
 BEAM_LIMIT = 300  # ops; masks of more bits make every state slow
@@ -50,7 +50,7 @@ STUCK = 0.5  # share of its work after which a walk to a sequence that fits is g
 FEW_TILES = 2  # tiles per acquire up to which sharing slots among tiles may pay; the search proves op-major only
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Effort:
     """Of one region."""
 
@@ -300,7 +300,7 @@ _RULES = {
 }
 
 
-@dataclass(slots=True, eq=False)  # not frozen: they are made by the hundred, and freezing makes that five times slower
+@record(eq=False, frozen=False)  # not frozen: they are made by the hundred and read by the million
 class Variant:
     """One op in one form, with everything the search needs as masks over values."""
 

@@ -9,11 +9,11 @@ enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, ExecutedSets, Model, Variant, bits
+from tilewright.records import record
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 
@@ -35,7 +35,7 @@ class Move(NamedTuple):
 Successor = tuple[int, int, State, Move]  # cost without inits, cost of inits, next state, how
 
 
-@dataclass(frozen=True)
+@record
 class Options:
     """Which freedom the search has."""
 

@@ -13,8 +13,10 @@ chosen layout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from tilewright.records import record
 
 
 class Place(Enum):
@@ -33,13 +35,13 @@ class ResultRule(Enum):
     ACCUMULATE = "accumulate"  # as IN_PLACE, and the unit adds its product to the value there (multiply-add)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operand:
     value: int
     place: Place
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(kw_only=True)
 class Form:
     """One way to execute an op. ``key`` is opaque to the allocator and given back in the result."""
 
@@ -55,7 +57,7 @@ class Form:
     init_cycles: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(kw_only=True)
 class Leaf:
     """A tile in a buffer. It can be loaded into DST any number of times."""
 
@@ -66,7 +68,7 @@ class Leaf:
     init_cycles: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(kw_only=True)
 class Op:
     operands: tuple[int, ...]
     forms: tuple[Form, ...]
@@ -74,7 +76,7 @@ class Op:
     storage: str = ""  # format of its result in a buffer: results of equal storage may take turns in one
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Costs:
     """Per-region constants, in cycles. This library knows no chip: what nobody states costs nothing."""
 
@@ -88,7 +90,7 @@ class Costs:
     full_sync_serialises_pack: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Problem:
     leaves: tuple[Leaf, ...]
     ops: tuple[Op, ...]
@@ -121,7 +123,7 @@ class Layout(Enum):
     TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared by tiles
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Load:
     """Bring a leaf from its buffer into a slot (copy_tile)."""
 
@@ -129,7 +131,7 @@ class Load:
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Copy:
     """DST to DST (copy_dest_values)."""
 
@@ -138,7 +140,7 @@ class Copy:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Execute:
     """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand.
     """
@@ -162,7 +164,7 @@ def on_slots(step: Step, place: Callable[[int], int]) -> Step:
     return Execute(step.op, step.form, slots, place(step.target))
 
 
-@dataclass(frozen=True)
+@record
 class Remedy:
     """Something done because the plain answer did not fit or cost more; shown to the user."""
 
@@ -171,7 +173,7 @@ class Remedy:
     cycles: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Allocation:
     """One acquire-to-release section, for ``tiles_per_acquire`` tiles."""
 
@@ -208,7 +210,7 @@ class Allocation:
         return len({step.leaf for step in self.steps if isinstance(step, Load)})
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Part:
     """One compute of a (possibly split) region. ``leaves`` and ``outputs`` are values of the original problem."""
 
@@ -220,7 +222,7 @@ class Part:
     spilled: int = 0  # how many of ``outputs``, from the front, go to intermediate buffers instead of region outputs
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Plan:
     """The whole answer. One part unless the region had to be split, or is cheaper in several."""
 

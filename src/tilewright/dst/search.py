@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilewright.dst.bounds import NEVER, Bounds
 from tilewright.dst.model import COST_SHIFT, IN_PLACE, STUCK, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
+from tilewright.records import record
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
 # Estimate, -progress, node (negative where the newest comes first), cost, cycles of the cheapest forms to come, state.
 Entry = tuple[int, int, int, int, int, State]
 
 
-@dataclass(frozen=True)
+@record
 class Found:
     moves: tuple[Move, ...]
     cost: int  # scaled
