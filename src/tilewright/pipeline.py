@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.dialects.stages import StageRules
 from tilewright.dialects.ttl import MEAN
 from tilewright.passes.census import (
+    AGAINST_THE_STREAM,
     BATCH_ROOM,
     CROWDED,
     EXPLAINED,
@@ -75,6 +76,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
         Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
+        Pass("ttl-assign-networks", "what threads move is still as it was written", on=(AGAINST_THE_STREAM,)),
         Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch", on=("ttl.copy",)),
         Pass(
             "ttl-mark-batches", "what threads wait for is still as it was written and checked",

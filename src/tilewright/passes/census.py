@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import buffer_type_of
+from tilewright.dialects.attributes import SliceType, buffer_type_of, text_value
 from tilewright.dialects.stages import COMPUTED
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp
@@ -23,6 +23,7 @@ from tilewright.passes.context import PassContext
 MATH = frozenset(f"ttl.{name}" for name in COMPUTED)
 UNREAD_OPS = MATH | {"ttl.attach_cb", "ttl.tensor_slice", "ttl.tensor_accessor"}
 ACQUIRES = frozenset({"ttl.cb_wait", "ttl.cb_reserve"})
+COPIES = frozenset({"ttl.copy"})
 
 
 class Census:
@@ -122,6 +123,20 @@ def _room_for_a_batch(census: Census, context: PassContext) -> bool:
     return any(buffer_type_of(bind.results[0]).factor.data >= (2 if len(names) == 2 else 4) for bind, names in sides.items())
 
 
+def _against_the_stream(census: Census, context: PassContext) -> bool:
+    """A copy of the reader's that writes a tensor, or one of the writer's that reads one."""
+    for op in census.named(COPIES):
+        place = 1 if isinstance(op.operands[0].type, SliceType) else 0
+        if not isinstance(op.operands[1 - place].type, SliceType):
+            continue
+        thread = op.parent_op()
+        while thread is not None and not isinstance(thread, FuncOp):
+            thread = thread.parent_op()
+        if thread is not None and text_value(thread, "ttl.role") == ("writer" if place else "reader"):
+            return True
+    return False
+
+
 def _stored_twice(census: Census, context: PassContext) -> bool:
     return census.names["ttl.store"] > 1
 
@@ -146,6 +161,7 @@ CROWDED = "half of the chip's buffers in use, or all of its L1"
 OWN_BUFFER = "a buffer that only the compute thread uses"
 SECOND_BLOCK = "a buffer that is acquired in two places"
 BATCH_ROOM = "a buffer with room for several blocks of who fills it"
+AGAINST_THE_STREAM = "a reader that writes a tensor, or a writer that reads one"
 SECOND_STORE = "a second store"
 SAME_MATH = "an op of math twice"
 UNREAD = "math or a view that nobody reads"
@@ -153,5 +169,6 @@ OUTER_MATH = "math that is read further inside"
 FACTS: dict[str, Callable[[Census, PassContext], bool]] = {
     TEXT: _is_text, EXPLAINED: _is_explained, PADDED: _is_padded, SHARD: _in_a_shard, CROWDED: _crowded,
     OWN_BUFFER: _of_one_thread, SECOND_BLOCK: _acquired_in_two_places, BATCH_ROOM: _room_for_a_batch,
+    AGAINST_THE_STREAM: _against_the_stream,
     SECOND_STORE: _stored_twice, SAME_MATH: _computed_twice, UNREAD: _unread, OUTER_MATH: _read_further_inside,
 }  # fmt: skip
