@@ -126,7 +126,10 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     ),
     "ttl-tile-and-assign-dst": (  # where running values are, then everything else about DST
         Pass("ttl-validate-faces", "while blocks still go through their buffers, where readers are seen", on=("ttl.faces",)),
-        Pass("ttl-raise-running-values", "one op for every spelling: its place is chosen next", on=("accumulate", OWN_BUFFER)),
+        Pass(
+            "ttl-raise-running-values", "one op for every spelling: its place is chosen next",
+            on=("ttl.running", "accumulate", OWN_BUFFER),
+        ),
         Pass("ttl-start-sums-from-bias", "before the sum gets its place: what it starts from is part", on=("ttl.running",)),
         Pass("ttl-form-accumulation-sections", "what stays in DST takes slots from all others", on=("ttl.running",)),
         Pass("ttl-hoist-reserves", "the packer can add to a block only if it is there before the loop", on=("ttl.leaves_dst",)),

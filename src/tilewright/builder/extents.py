@@ -72,6 +72,7 @@ class Site:
     assumed: Extent = EITHER  # of what a wait gets, or of a sum that grows in a reserved block
     contents: list[tuple[Extent | int, IRBlock, Span]] = field(default_factory=list[tuple[Extent | int, IRBlock, Span]])
     accumulates: bool = False
+    makers: tuple[Site, ...] = ()  # of a wait: what it gets is known without asking who runs when
 
     def store(self, content: Extent | int, place: IRBlock, span: Span, accumulate: bool = False) -> None:
         """``content``: an extent, or the number of the net it was received through."""
@@ -188,6 +189,8 @@ class KernelExtents:
 
     def _makers(self, wait: Site, functions: Sequence[FuncOp]) -> list[Site | None]:
         """The reserves whose blocks this wait gets; None: a shard that was published."""
+        if wait.makers:
+            return list(wait.makers)
         reserves: list[Site | None] = list(self._reserves(wait.buffer))
         if wait.buffer.tensor is not None:
             reserves.append(None)

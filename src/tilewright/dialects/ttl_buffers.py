@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -145,11 +145,15 @@ class CBReserveOp(_AcquireOp):
 
 
 class RunningOp(CBReserveOp):
-    """``%b = ttl.running %cb : <…> -> tensor<…>``: a block whose value a loop updates, from here to the push behind that loop.
+    """``%b = ttl.running %cb : <…> -> tensor<…>``: a value that a loop updates, from here to the push behind that loop.
 
-    A region before the loop may store what the value starts from; one region in the loop, the step, reads the block and replaces
-    what is in it. Between two steps the value need not be in the block: the passes choose where it is. ``ttl.leaves_dst`` says
-    why that is not DST.
+    A store (later a region) before the loop says what the value starts from; one in the loop, the step, says what it is next.
+    Who reads it in the loop, through a view, reads what it was when the iteration began, wherever the step stands: what the step
+    stores counts from the end of its piece of code on. So values that replace each other are steps like any other. The push ends
+    the value, and hands over the result.
+
+    Between two steps the value need not be in a block: the passes choose where it is. ``ttl.leaves_dst`` says why that is not
+    DST.
     """
 
     name = "ttl.running"
@@ -158,13 +162,28 @@ class RunningOp(CBReserveOp):
     def views(self) -> list[AttachCBOp]:
         return [use.operation for use in self.results[0].uses if isinstance(use.operation, AttachCBOp)]
 
+    @property
+    def reads(self) -> list[AttachCBOp]:
+        """Views through which the value is read."""
+        return [view for view in self.views if any(not _is_written(use) for use in view.results[0].uses)]
+
+    @property
+    def writers(self) -> list[Operation]:
+        """What stores to it: stores, after fusion regions."""
+        return list(dict.fromkeys(use.operation for view in self.views for use in view.results[0].uses if _is_written(use)))
+
     def verify_(self) -> None:
         super().verify_()
-        views = self.views
-        users = {use.operation for view in views for use in view.results[0].uses}
-        seen = len(views) == len(list(self.results[0].uses)) and all(user.name == "ttl.compute" for user in users)
-        expect(self, seen, "regions see the block, through ttl.attach_cb")
-        expect(self, sum(user.parent is not self.parent for user in users) == 1, "one region in a loop behind it is the step")
+        expect(self, len(self.views) == len(list(self.results[0].uses)), "it is seen through ttl.attach_cb")
+        steps = [writer for writer in self.writers if writer.parent is not self.parent]
+        expect(self, len(steps) == 1, "one store in a loop behind it is the step")
+
+
+def _is_written(use: Use) -> bool:
+    """Whether a use of a view is the place that is stored to."""
+    op = use.operation
+    inputs = {"ttl.store": 1, "ttl.compute": len(op.operands) - len(op.results)}.get(op.name)
+    return inputs is not None and use.index >= inputs
 
 
 class _FinishOp(FlatOp):

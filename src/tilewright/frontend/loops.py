@@ -201,8 +201,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         loop.results[index].name_hint = carried_name if carried_name.isascii() else None
         low, high = _bounds_after(sequence, before[carried_name], inside[index], results[index])
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high)
-    for carried_name, scope in scopes.items():
-        frame.names[carried_name] = carried.after(thread, scope, outside[carried_name], node)
+    frame.names.update(carried.after(thread, scopes, outside, node))
 
 
 def _bounds_after(sequence: range | DynamicRange, before: Value, inside: Value, after: Value) -> tuple[int, int]:

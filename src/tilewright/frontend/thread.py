@@ -18,12 +18,12 @@ from xdsl.ir import Operation
 from tilewright.builder.elements import Element
 from tilewright.builder.extents import ThreadSites
 from tilewright.builder.network import RemoteSemaphore, runtime_integer, semaphore_method
+from tilewright.builder.running import Running
 from tilewright.builder.thread import ThreadBuilder, Unrolling
 from tilewright.builder.values import Block, CountedLoop, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.integers import Value, is_dynamic, is_truth, make
-from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.cores import BodyInteger, BodyRemote, of_core
 from tilewright.lang.kernel import Build, RuntimeInteger, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
@@ -110,16 +110,16 @@ class Carried:
     loop: ForOp  # the outermost
     span: Span
     start: Block | float
-    buffer: CircularBuffer | None = None
+    running: Running | None = None  # as soon as its type is known
 
 
 @record(frozen=False, eq=False)
 class Scope:
-    """A carried name as the body of one loop (or branch) sees it. The value is in the buffer unless ``waited`` says otherwise."""
+    """A carried name as the body of one loop (or branch) sees it. ``value``: what it was where the body began, once read."""
 
     carried: Carried
     body: IRBlock
-    waited: Block | None = None
+    value: Block | None = None
 
     def describe(self) -> str:
         return f"'{self.carried.name}', which the loop changes"

@@ -45,7 +45,7 @@ from tilewright.dialects.ttl import (
     dtype_of,
     shape_of,
 )
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, RunningOp
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     TileBcastOp,
@@ -86,9 +86,9 @@ def _emit(stores: list[StoreOp], emitter: RegionEmitter, context: PassContext) -
     _check_required(parts)
     targets: list[tuple[SSAValue, SSAValue]] = []
     for store in stores:
-        empty, target = _target(store)
-        insert_before([empty, target], last)
-        targets.append((store.value, target.results[0]))
+        place = _target(store)
+        insert_before(place, last)
+        targets.append((store.value, place[-1].results[0]))
     emitter.emit(parts, targets, last)
     place = f"line {line_of(last)}"
     for store in stores:
@@ -110,21 +110,22 @@ def _check_required(parts: Partition) -> None:
             raise fail("TW401", message, place_of(maker), help=remedy)
 
 
-def _target(store: StoreOp) -> tuple[Operation, Operation]:
-    """The block a region writes, bound to the buffer that was reserved for it."""
+def _target(store: StoreOp) -> list[Operation]:
+    """The block a region writes, bound to the buffer that was reserved for it; of a running value, that value."""
     reserved = store.target.owner
     assert isinstance(reserved, AttachCBOp)
     attributes = {**reserved.attributes, **store.attributes}
     if _filled_twice(reserved, store):
         attributes["out_of_order"] = UnitAttr()
-    empty = EmptyOp.create(result_types=[store.target.type], location=store.location)
+    running = isinstance(reserved.block.owner, RunningOp)
+    empty = [] if running else [EmptyOp.create(result_types=[store.target.type], location=store.location)]
     attached = AttachCBOp.create(
-        operands=[empty.results[0], reserved.buffer],
+        operands=[empty[0].results[0] if empty else reserved.block, reserved.buffer],
         result_types=[store.target.type],
         attributes=attributes,
         location=store.location,
     )
-    return empty, attached
+    return [*empty, attached]
 
 
 def _filled_twice(reserved: AttachCBOp, store: StoreOp) -> bool:

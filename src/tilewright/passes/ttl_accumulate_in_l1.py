@@ -12,12 +12,13 @@ from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import number_attr, text_value
 from tilewright.dialects.ttl import TileOpBase, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase, insert_after, insert_before, line_of
+from tilewright.dialects.walking import erase, line_of
 from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.read_back import read_back
 from tilewright.passes.dst_assignment.running_values import (
     LEAVES_DST,
     RunningValue,
@@ -46,7 +47,7 @@ def _accumulate_or_reload(value: RunningValue, context: PassContext) -> None:
     reason, name, place = text_value(value.op, LEAVES_DST), name_of(bind_of(value.buffer), "value"), f"line {line_of(value.loop)}"
     add = final_sum(value.step, value.buffer)
     if add is None:
-        _read_back(value)
+        read_back([value])
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
     written = value.adds  # ``block += x``: the packer adds to that block anyway
@@ -109,22 +110,6 @@ def _add_in_place(value: RunningValue, copy: ComputeOp) -> None:
     erase(copy)
     for op in (value.op, *handovers):
         erase_acquire(op)
-
-
-def _read_back(value: RunningValue) -> None:
-    """Trips through the buffer: one for what the value starts from, one for every step. The last one's pushes the result."""
-    step, start, buffer, push, place = value.step, value.start, value.buffer, value.push, value.loop.location
-    body, kind = step.parent, value.op.results[0].type
-    old = next(read.owner for read in step.inputs if attached_buffer(read) is buffer)
-    assert start is not None and body is not None and body.last_op is not None and isinstance(old, AttachCBOp)
-    wait = CBWaitOp.create(operands=[buffer], result_types=[kind], location=old.location)
-    insert_before(wait, old)
-    old.block = wait.results[0]
-    insert_before(CBReserveOp.create(operands=[buffer], result_types=[kind], location=place), _view(step, buffer))
-    insert_before([end.create(operands=[buffer], location=place) for end in (CBPushOp, CBPopOp)], body.last_op)
-    insert_after(CBPushOp.create(operands=[buffer], location=push.location), start)
-    reserve_block(value.op)
-    erase(push)
 
 
 def _bind(block: SSAValue) -> BindCBOp:

@@ -16,12 +16,24 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import buffer_type_of, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    PublishCBOp,
+    RunningOp,
+)
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
 from tilewright.dialects.walking import erase, insert_after, insert_before, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import fits_source
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.read_back import read_back
+from tilewright.passes.dst_assignment.running_values import value_of
 
 NAME = "ttl-alias-exact-readers"
 HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)
@@ -45,6 +57,7 @@ def _alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContex
     for buffer in _read_both_ways(function):
         bind = buffer.owner
         assert isinstance(bind, BindCBOp)
+        _hold_in_buffer(buffer)
         index = compiler_buffers.next_index(function)
         name = text_value(bind, "name", f"cb{bind.cb_index}")
         if index >= context.chip.max_buffers:
@@ -61,6 +74,13 @@ def _alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContex
         )
     for compute in of_kind(function, ComputeOp) if aliases else []:
         _redirect(compute, aliases)
+
+
+def _hold_in_buffer(buffer: SSAValue) -> None:
+    """Both indices of a running value's buffer are handed over together, step by step."""
+    running = [use.operation for use in buffer.uses if isinstance(use.operation, RunningOp)]
+    for op in running:
+        read_back([value_of(op)])
 
 
 def _read_both_ways(function: FuncOp) -> list[SSAValue]:

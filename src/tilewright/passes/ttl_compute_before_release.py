@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import text_value, trip_count
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, dtype_of, shape_of
-from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp, RunningOp
 from tilewright.dialects.walking import ancestor_in, erase, line_of, move_before, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import (
@@ -253,7 +253,8 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
     acquire = acquire_of(store.target)
     if store.value is not value.results[0] or store.parent is not before.parent or acquire is None:
         return False
-    if not isinstance(target, Operation) or store.value is store.target or len(attached(acquire)) != 1:
+    running = isinstance(acquire, RunningOp)  # its step may stand anywhere in its piece of code
+    if not isinstance(target, Operation) or store.value is store.target or (len(attached(acquire)) != 1 and not running):
         return False
     others = [use.operation for use in target.results[0].uses if use.operation is not store]
     if any(_is_late(other, before) and not _is_late(other, store) for other in others):
@@ -266,6 +267,8 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
         if _handed_over_between(acquire, before):
             return False
         ops: list[Operation] = [acquire, target, store]
+    elif running and target.parent is before.parent:
+        ops = [target, store]
     else:
         ops = [store]
     for op in ops:

@@ -140,7 +140,7 @@ def _inside(pairs: list[StoreLoadPair], body: Block, other: Block) -> bool:
 
 
 def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
-    block = _attached(reserve)
+    block = _attached(reserve) if type(reserve) is CBReserveOp else None  # a running value has a step in a loop
     users = [use.operation for use in block.uses] if block is not None else []
     if len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not body:
         return None

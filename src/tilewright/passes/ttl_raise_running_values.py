@@ -1,19 +1,18 @@
-"""Makes one op of a value that a loop updates, whichever way it was written: ``ttl.running``.
+"""Blocks and buffers of the author that hold a value which a loop updates become the op for such values: ``ttl.running``.
 
-There are two ways. ``block += x`` says it of a reserved block. A value that a loop changes travels through a buffer of the
-compute thread's own:
+There are two ways to write one. ``block += x`` says it of a reserved block. Or the value travels through a buffer of the compute
+thread's own:
 
     reserve, store, push          what the value starts from
     for …:                        one or several loops, perhaps a branch
         wait, reserve, store(f(what was waited for)), push, pop
     wait, …, pop                  the result
 
-That is the accumulator buffer of hand-written kernels, and what the front ends make of a name that a loop changes. Nothing else
-may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations.
+Nothing else may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations.
 
-Requires: regions under a compute configuration. Ensures: such a value is one block from before the loop to the push behind it,
-and its step a region that reads that block and replaces it. ``ttl.leaves_dst`` on it says why it cannot stay in DST, where the
-loop shows that. What could then only be read back every step stays as it was written.
+Requires: regions under a compute configuration. Ensures: the step of every ``ttl.running`` is the only region that reads it, tile
+by tile. ``ttl.leaves_dst`` on it says why it cannot stay in DST, where the loop shows that. What could then only be read back
+every step is: a running value goes through its buffer, and a buffer of the author stays as it was written.
 """
 
 from __future__ import annotations
@@ -34,9 +33,12 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, line_of, of_kind
 from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.read_back import read_back
 from tilewright.passes.dst_assignment.running_values import (
     HANDOVERS,
     LEAVES_DST,
+    RunningValue,
     attached_buffer,
     final_sum,
     next_handover,
@@ -64,22 +66,41 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         if all(ASSIGNED in region.attributes for region in of_kind(function, ComputeOp)):
             continue  # text of a later stage
-        loops: dict[Operation, list[Life]] = {}
+        running = running_values.find(function)
+        loops: dict[Operation, list[Life | RunningValue]] = {loop: list(values) for loop, values in running.items()}
         for life in (*_carried(function), *_added(function)):
             if all(isinstance(user, ComputeOp) for user in _users(life.buffer)):  # a print looks into the block
                 loops.setdefault(life.loop, []).append(life)
         for loop, lives in loops.items():
-            reason = _reason(loop, lives)
-            for life in reversed(lives):  # so that their pushes stand in order behind the loop
-                if not reason or (life.push is not None and final_sum(life.step, life.buffer) is not None):
-                    _raise(life).attributes.update({LEAVES_DST: text_attr(reason)} if reason else {})
-            for life in lives if reason else ():
-                if life.push is not None and life.push.parent is not None:
-                    title = f"'{name_of(life.buffer.owner, 'value')}' is read back every step"  # pyright: ignore
-                    context.trace.decide(NAME, title, reason, place=f"line {line_of(loop)}")
+            _judge(loop, lives, context)
 
 
-def _reason(loop: Operation, lives: Sequence[Life]) -> str:
+def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassContext) -> None:
+    """Raises what may stay in DST or be added up in L1. What could only be read back every step is, or stays as written."""
+    hidden = [life for life in lives if isinstance(life, Life) or _hidden(life)]
+    reason = _reason(loop, hidden)
+    back: list[Life | RunningValue] = []
+    for life in reversed(hidden):  # so that their pushes stand in order behind the loop
+        written = isinstance(life, Life)
+        if not reason or (not (written and life.push is None) and final_sum(life.step, life.buffer) is not None):
+            op = _raise(life) if written else life.op
+            op.attributes |= {LEAVES_DST: text_attr(reason)} if reason else {}
+        elif not written or life.push is not None:
+            back.insert(0, life)
+    read_back([value for value in lives if isinstance(value, RunningValue) and (value in back or value not in hidden)])
+    for life in back:
+        title = f"'{name_of(life.buffer.owner, 'value')}' is read back every step"  # pyright: ignore
+        context.trace.decide(NAME, title, reason, place=f"line {line_of(loop)}")
+
+
+def _hidden(value: RunningValue) -> bool:
+    """Nobody can tell whether the value is in its block between two steps: only the step sees it, tile by tile."""
+    users = _users(value.buffer)
+    touching = [op for op in users if ancestor_in(op, value.block) is value.loop]
+    return touching == [value.step] and _once(value.step, value.buffer) and all(isinstance(user, ComputeOp) for user in users)
+
+
+def _reason(loop: Operation, lives: Sequence[Life | RunningValue]) -> str:
     """Why DST cannot be these values' for the whole loop."""
     steps, running = {life.step for life in lives}, {life.buffer for life in lives}
     if any(region not in steps for region in of_kind(loop, ComputeOp)):

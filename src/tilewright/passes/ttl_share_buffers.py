@@ -23,9 +23,9 @@ from xdsl.ir import Operation
 
 from tilewright.dialects.attributes import buffer_type_of, int_value
 from tilewright.dialects.ttl import name_of
-from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp, RunningOp
 from tilewright.dialects.walking import erase, operations
-from tilewright.machine.threads import Trace
+from tilewright.machine.threads import Event, Trace
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import Buffer, buffers_of, functions_of
 from tilewright.passes.context import PassContext
@@ -158,9 +158,23 @@ class Lives:
     def _events(self, trace: Trace) -> list[tuple[str, int]] | None:
         if trace not in self._flat:
             total = sum(len(chunk) * count for chunk, count in trace)
-            flat = [(event.word, event.buffer) for chunk, count in trace for _ in range(count) for event in chunk]
-            self._flat[trace] = flat if total <= MOST_EVENTS else None
+            events = (event for chunk, count in trace for _ in range(count) for event in chunk)
+            self._flat[trace] = list(_handovers(events)) if total <= MOST_EVENTS else None
         return self._flat[trace]
+
+
+def _handovers(events: Iterable[Event]) -> Iterator[tuple[str, int]]:
+    """What is done with which buffer. Of a running value there is always a block to be read: it may have to lie in its buffer."""
+    running: set[int] = set()
+    for event in events:
+        buffer = event.buffer
+        yield event.word, buffer
+        if type(event.op) is RunningOp:
+            running.add(buffer)
+            yield from (("push", buffer), ("wait", buffer), ("reserve", buffer))
+        elif event.word == "push" and buffer in running:
+            running.remove(buffer)
+            yield "pop", buffer
 
 
 def _alike(one: Buffer, other: Buffer) -> bool:

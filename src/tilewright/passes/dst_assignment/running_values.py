@@ -1,6 +1,7 @@
 """A running value: what it starts from, the step of a loop that updates it, and its result behind the loop.
 
-After fusion a running value is a ``ttl.running``, whichever way it was written (`ttl-raise-running-values`):
+A running value is a ``ttl.running``. Names that a loop changes are written so; `ttl-raise-running-values` makes one of buffers
+and sums that are used alike. After fusion:
 
     %v = ttl.running              one block, from here to the push; regions see it through views
     region(…) -> %v               what the value starts from; without it, from nothing
@@ -128,7 +129,7 @@ class RunningValue:
 
 def find(function: FuncOp) -> dict[Operation, list[RunningValue]]:
     """All of a function, by loop."""
-    values = [_value_of(op) for op in of_kind(function, RunningOp)]
+    values = [value_of(op) for op in of_kind(function, RunningOp)]
     found: dict[Operation, list[RunningValue]] = {}
     for value in sorted(values, key=lambda value: (value.adds, bind_of(value.buffer).cb_index)):
         found.setdefault(value.loop, []).append(value)
@@ -140,12 +141,10 @@ def leaving_dst(function: FuncOp) -> list[RunningValue]:
     return [value for values in find(function).values() for value in values if LEAVES_DST in value.op.attributes]
 
 
-def _value_of(op: RunningOp) -> RunningValue:
-    views = op.views
-    users = dict.fromkeys(use.operation for view in views for use in view.results[0].uses)
-    writers = [user for user in users if isinstance(user, ComputeOp) and any(value.owner in views for value in user.outputs)]
-    steps = [region for region in writers if region.parent is not op.parent]
-    starts = [region for region in writers if region.parent is op.parent]
+def value_of(op: RunningOp) -> RunningValue:
+    regions = [region for region in op.writers if isinstance(region, ComputeOp)]
+    steps = [region for region in regions if region.parent is not op.parent]
+    starts = [region for region in regions if region.parent is op.parent]
     return RunningValue(op, starts[0] if starts else None, steps[0])
 
 

@@ -38,11 +38,12 @@ from tilewright.dialects.ttl_buffers import (
     CBPushOp,
     CBReserveOp,
     CBWaitOp,
+    RunningOp,
     TensorAccessorOp,
     TensorSliceOp,
 )
 from tilewright.dialects.walking import erase, operations
-from tilewright.passes.buffers import buffer_of
+from tilewright.passes.buffers import acquire_of, buffer_of
 from tilewright.records import record
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
@@ -207,6 +208,8 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
     for op in block.ops:
         if isinstance(op, StoreOp):
             below = set(math_below([op.value]))
+            if isinstance(op.value.owner, FillBlockOp) and isinstance(acquire_of(op.target), RunningOp):
+                below = set[Operation]()  # a value that starts from a number may not have to be stored at all
             if stores and (not math & below or _adds_to_one_of(op, stores)):
                 close()
             stores.append(op)
@@ -269,10 +272,12 @@ class DemandedElements:
         self.found: dict[SSAValue, Dims] = {}
         self.shared = shared_buffers(module)  # filled or read by another thread
         ops = operations(function)
-        self.taken: dict[SSAValue, list[SSAValue]] = {}  # buffer -> blocks that were waited for
+        self.taken: dict[SSAValue, list[SSAValue]] = {}  # buffer -> blocks that were waited for, or are read while they run
         for op in ops:
             if isinstance(op, AttachCBOp) and isinstance(op.block.owner, CBWaitOp):
                 self.taken.setdefault(op.buffer, []).append(op.results[0])
+            elif isinstance(op, RunningOp):
+                self.taken.setdefault(op.buffer, []).extend(view.results[0] for view in op.reads)
         values = [op.results[0] for op in ops if isinstance(op, (TensorMathOp, BcastOp)) or _is_block(op)]
         changed = True
         while changed:

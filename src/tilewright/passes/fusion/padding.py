@@ -56,6 +56,7 @@ from tilewright.dialects.ttl_buffers import (
     FillMaskOp,
     FillPatternOp,
     PublishCBOp,
+    RunningOp,
     TensorAccessorOp,
     TensorSliceOp,
 )
@@ -312,13 +313,14 @@ class PaddingOfValues:
 
     def _waited(self, op: AttachCBOp) -> Padding | None:
         wait = op.block.owner
-        if not isinstance(wait, CBWaitOp):
+        if not isinstance(wait, (CBWaitOp, RunningOp)):
             return None
         found = self.buffers.get(bind_of(wait.buffer).cb_index)
         if found is None:
             return Padding() if bind_of(wait.buffer).cb_index not in self.filled else None
         rows, columns = (
-            side if side != VARIES else LOST if op.tile_offset else Moving(wait, axis) for axis, side in enumerate(found.inside)
+            side if side != VARIES else Moving(wait, axis) if isinstance(wait, CBWaitOp) and not op.tile_offset else LOST
+            for axis, side in enumerate(found.inside)
         )
         if "first_tile" in op.attributes:
             starts = divmod(op.first_tile, shape_of(op.block.type)[-1])

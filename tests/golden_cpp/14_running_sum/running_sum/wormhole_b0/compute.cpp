@@ -32,25 +32,6 @@ void kernel_main() {
     cb_wait_front(x_dfb, 2);  // line 24
     cb_reserve_back(y_dfb, 1);
     cb_wait_front(total_carried, 1);  // line 25
-    tile_regs_acquire();
-    fill_tile(1, 0.0f);
-    for (uint32_t col = 0; col < 2; ++col) {
-      copy_tile(x_dfb, col, 0);  // line 25
-      add_binary_tile(1, 0, 1);
-    }
-    sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
-    sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);
-    copy_tile(first_column, 0, 0);
-    copy_tile(total_carried, 0, 2);
-    add_binary_tile(2, 1, 2);  // total
-    fill_tile(1, 0.0f);
-    where_tile_init();
-    where_tile<DataFormat::Float32>(0, 2, 1, 0);  // total
-    tile_regs_commit();
-    tile_regs_wait();
-    pack_tile(0, y_dfb);
-    tile_regs_release();
-    cb_push_back(y_dfb, 1);  // line 24
     cb_reserve_back(total_carried, 1);  // line 23
     tile_regs_acquire();
     fill_tile(1, 0.0f);  // line 25
@@ -68,9 +49,11 @@ void kernel_main() {
     where_tile<DataFormat::Float32>(0, 2, 1, 0);  // total
     tile_regs_commit();
     tile_regs_wait();
+    pack_tile(0, y_dfb);
     pack_tile(0, total_carried);
     tile_regs_release();
-    cb_pop_front(x_dfb, 2);  // line 24
+    cb_push_back(y_dfb, 1);  // line 24
+    cb_pop_front(x_dfb, 2);
     cb_push_back(total_carried, 1);  // line 23
     cb_pop_front(total_carried, 1);
   }

@@ -12,8 +12,6 @@
 #include "api/compute/binary_max_min.h"
 #include "api/compute/compute_kernel_api.h"
 #include "api/compute/eltwise_binary_sfpu.h"
-#include "api/compute/sfpu_binary_bcast.h"
-#include "api/compute/eltwise_unary/addcmul.h"
 #include "api/compute/eltwise_unary/binop_with_scalar.h"
 #include "api/compute/eltwise_unary/exp.h"
 #include "api/compute/eltwise_unary/fill.h"
@@ -323,6 +321,8 @@ void kernel_main() {
     cb_wait_front(weight_carried, 1);  // line 242
     cb_wait_front(total_carried, 2);  // line 243
     cb_reserve_back(total_carried, 2);  // line 235
+    cb_reserve_back(largest_carried, 1);
+    cb_reserve_back(weight_carried, 1);
     cb_reserve_back(between_55, 1);  // line 240
     tile_regs_acquire();
     reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_55);
@@ -334,6 +334,7 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(1, between_55);
+    pack_tile(1, largest_carried);
     tile_regs_release();
     cb_push_back(between_55, 1);
     cb_wait_front(between_55, 1);  // line 241
@@ -363,17 +364,9 @@ void kernel_main() {
     cb_wait_front(between_56, 1);  // line 243
     cb_wait_front(between_57, 1);
     tile_regs_acquire();
-    unary_bcast_init<BroadcastType::COL>(between_56);
+    mul_bcast_cols_init(total_carried, between_56);
     for (uint32_t j = 0; j < 2; ++j) {
-      unary_bcast<BroadcastType::COL>(between_56, 0, j);  // line 243
-    }
-    copy_init(total_carried);
-    for (uint32_t j = 0; j < 2; ++j) {
-      copy_tile(total_carried, j, j + 2);  // line 243
-    }
-    sfpu_mul_bcast_row_init();
-    for (uint32_t tile = 0; tile < 2; ++tile) {
-      sfpu_mul_bcast_row(tile, tile + 2);  // line 243
+      mul_tiles_bcast_cols(total_carried, between_56, j, 0, j);  // line 243
     }
     matmul_block_init(between_57, v_dfb, 0, 2, 1, 1);
     matmul_block(between_57, v_dfb, 0, 0, 0, 0, 2, 1, 1);  // total, accumulates
@@ -381,63 +374,26 @@ void kernel_main() {
     tile_regs_wait();
     pack_block(0, total_carried, 2);
     tile_regs_release();
-    cb_pop_front(between_56, 1);  // line 235
-    cb_pop_front(between_57, 1);
-    cb_pop_front(v_dfb, 2);  // line 236
-    cb_pop_front(k_dfb, 2);
-    cb_reserve_back(largest_carried, 1);  // line 235
-    cb_reserve_back(weight_carried, 1);
-    cb_reserve_back(between_57, 1);  // line 240
     tile_regs_acquire();
-    reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_57);
-    reduce_tile<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, 0, 0, 0);
-    copy_init(largest_carried);
-    copy_tile(largest_carried, 0, 1);
-    binary_max_tile_init();
-    binary_max_tile(1, 0, 1);  // new
-    tile_regs_commit();
-    tile_regs_wait();
-    pack_tile(1, between_57);
-    pack_tile(1, largest_carried);
-    tile_regs_release();
-    cb_push_back(between_57, 1);
-    cb_wait_front(between_57, 1);  // line 241
-    cb_reserve_back(between_56, 1);
-    tile_regs_acquire();
-    sub_bcast_cols_init(scores_chosen, between_57);
-    sub_tiles_bcast_cols(scores_chosen, between_57, 0, 0, 0);
-    exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-    exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // share
-    tile_regs_commit();
-    tile_regs_wait();
-    reduce_uninit();
-    pack_tile(0, between_56);
-    tile_regs_release();
-    cb_push_back(between_56, 1);
-    cb_wait_front(between_56, 1);
-    tile_regs_acquire();
-    reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_56, ones_bf16, weight_carried);
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_56, ones_bf16, 0, 0, 0);  // line 242
-    sub_init(largest_carried, between_57);
-    sub_tiles(largest_carried, between_57, 0, 0, 1);  // line 241
-    exp_tile_init();
-    exp_tile(1, VectorMode::C);  // shrink
-    copy_init(weight_carried);
-    copy_tile(weight_carried, 0, 2);  // line 242
-    addcmul_tile<DataFormat::Float32>(0, 2, 1, 0, 0x3f800000u /* 1 */);  // weight
+    reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_57, ones_bf16, weight_carried);
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_57, ones_bf16, 0, 0, 0);  // line 242
+    mul_init(weight_carried, between_56);
+    mul_tiles(weight_carried, between_56, 0, 0, 0);  // weight, accumulates
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, weight_carried);
     tile_regs_release();
-    cb_pop_front(between_57, 1);  // line 235
-    cb_pop_front(between_56, 1);
+    cb_pop_front(between_56, 1);  // line 235
+    cb_pop_front(between_57, 1);
+    cb_pop_front(v_dfb, 2);  // line 236
+    cb_pop_front(k_dfb, 2);
     cb_pop_front(scores_chosen, 1);  // line 240
     cb_push_back(largest_carried, 1);  // line 235
-    cb_push_back(total_carried, 2);
     cb_push_back(weight_carried, 1);
+    cb_push_back(total_carried, 2);
     cb_pop_front(largest_carried, 1);
-    cb_pop_front(total_carried, 2);
     cb_pop_front(weight_carried, 1);
+    cb_pop_front(total_carried, 2);
   }
   cb_pop_front(unwritten_52, 1);
   cb_pop_front(number_carried, 1);  // line 231
@@ -447,6 +403,7 @@ void kernel_main() {
   if (core_x > 0) {
     cb_reserve_back(found_dfb, 4);  // line 247
     tile_regs_acquire();
+    copy_init(total_carried);
     for (uint32_t j = 0; j < 2; ++j) {
       copy_tile(total_carried, j, j);  // line 248
     }
@@ -510,8 +467,8 @@ void kernel_main() {
       cb_reserve_back(largest_carried1, 1);  // line 252
       cb_reserve_back(total_carried1, 2);
       cb_reserve_back(weight_carried1, 1);
-      cb_reserve_back(between_56, 1);  // line 254
-      cb_reserve_back(between_57, 1);
+      cb_reserve_back(between_57, 1);  // line 254
+      cb_reserve_back(between_56, 1);
       tile_regs_acquire();
       copy_init(largest_carried1);
       copy_tile(largest_carried1, 0, 0);  // line 255
@@ -527,34 +484,34 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_tile(1, largest_carried1);
-      pack_tile(0, between_56);
-      pack_tile(2, between_57);
+      pack_tile(0, between_57);
+      pack_tile(2, between_56);
       tile_regs_release();
-      cb_push_back(between_56, 1);  // line 254
-      cb_push_back(between_57, 1);
-      cb_wait_front(between_56, 1);  // line 257
-      cb_wait_front(between_57, 1);
+      cb_push_back(between_57, 1);  // line 254
+      cb_push_back(between_56, 1);
+      cb_wait_front(between_57, 1);  // line 257
+      cb_wait_front(between_56, 1);
       tile_regs_acquire();
-      mul_init(total_carried1, between_56);
+      mul_init(total_carried1, between_57);
       for (uint32_t j = 0; j < 2; ++j) {
-        mul_tiles(total_carried1, between_56, j, 0, j);  // line 257
+        mul_tiles(total_carried1, between_57, j, 0, j);  // line 257
       }
       for (uint32_t j = 0; j < 2; ++j) {
-        mul_tiles(others_dfb, between_57, j, 0, j);  // total, accumulates, line 257
+        mul_tiles(others_dfb, between_56, j, 0, j);  // total, accumulates, line 257
       }
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, total_carried1, 2);
       tile_regs_release();
       tile_regs_acquire();
-      mul_tiles(weight_carried1, between_56, 0, 0, 0);  // line 256
-      mul_tiles(others_dfb, between_57, 3, 0, 0);  // weight, accumulates
+      mul_tiles(weight_carried1, between_57, 0, 0, 0);  // line 256
+      mul_tiles(others_dfb, between_56, 3, 0, 0);  // weight, accumulates
       tile_regs_commit();
       tile_regs_wait();
       pack_tile(0, weight_carried1);
       tile_regs_release();
-      cb_pop_front(between_56, 1);  // line 252
-      cb_pop_front(between_57, 1);
+      cb_pop_front(between_57, 1);  // line 252
+      cb_pop_front(between_56, 1);
       cb_pop_front(others_dfb, 4);  // line 253
       cb_push_back(largest_carried1, 1);  // line 252
       cb_push_back(total_carried1, 2);
@@ -568,7 +525,7 @@ void kernel_main() {
     cb_wait_front(total_carried1, 2);
     cb_wait_front(weight_carried1, 1);
     cb_reserve_back(out_dfb_31, 2);  // line 259
-    cb_reserve_back(between_56, 1);  // line 260
+    cb_reserve_back(between_57, 1);  // line 260
     tile_regs_acquire();
     copy_init(weight_carried1);
     copy_tile(weight_carried1, 0, 0);
@@ -576,20 +533,20 @@ void kernel_main() {
     recip_tile<false>(0);
     tile_regs_commit();
     tile_regs_wait();
-    pack_tile(0, between_56);
+    pack_tile(0, between_57);
     tile_regs_release();
-    cb_push_back(between_56, 1);
-    cb_wait_front(between_56, 1);
+    cb_push_back(between_57, 1);
+    cb_wait_front(between_57, 1);
     tile_regs_acquire();
-    mul_init(total_carried1, between_56);
+    mul_init(total_carried1, between_57);
     for (uint32_t j = 0; j < 2; ++j) {
-      mul_tiles(total_carried1, between_56, j, 0, j);  // line 260
+      mul_tiles(total_carried1, between_57, j, 0, j);  // line 260
     }
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, out_dfb_31, 2);
     tile_regs_release();
-    cb_pop_front(between_56, 1);
+    cb_pop_front(between_57, 1);
     cb_pop_front(weight_carried1, 1);  // line 252
     cb_pop_front(total_carried1, 2);
     cb_push_back(out_dfb_31, 2);  // line 259

@@ -12,8 +12,6 @@
 #include "api/compute/binary_max_min.h"
 #include "api/compute/compute_kernel_api.h"
 #include "api/compute/eltwise_binary_sfpu.h"
-#include "api/compute/sfpu_binary_bcast.h"
-#include "api/compute/eltwise_unary/addcmul.h"
 #include "api/compute/eltwise_unary/binop_with_scalar.h"
 #include "api/compute/eltwise_unary/exp.h"
 #include "api/compute/eltwise_unary/fill.h"
@@ -303,6 +301,8 @@ void kernel_main() {
     cb_wait_front(weight_carried, 1);  // line 242
     cb_wait_front(total_carried, 2);  // line 243
     cb_reserve_back(total_carried, 2);  // line 235
+    cb_reserve_back(largest_carried, 1);
+    cb_reserve_back(weight_carried, 1);
     cb_reserve_back(between_29, 1);  // line 240
     tile_regs_acquire();
     reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_29);
@@ -314,6 +314,7 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(1, between_29);
+    pack_tile(1, largest_carried);
     tile_regs_release();
     cb_push_back(between_29, 1);
     cb_wait_front(between_29, 1);  // line 241
@@ -343,17 +344,9 @@ void kernel_main() {
     cb_wait_front(between_30, 1);  // line 243
     cb_wait_front(between_31, 1);
     tile_regs_acquire();
-    unary_bcast_init<BroadcastType::COL>(between_30);
+    mul_bcast_cols_init(total_carried, between_30);
     for (uint32_t j = 0; j < 2; ++j) {
-      unary_bcast<BroadcastType::COL>(between_30, 0, j);  // line 243
-    }
-    copy_init(total_carried);
-    for (uint32_t j = 0; j < 2; ++j) {
-      copy_tile(total_carried, j, j + 2);  // line 243
-    }
-    sfpu_mul_bcast_row_init();
-    for (uint32_t tile = 0; tile < 2; ++tile) {
-      sfpu_mul_bcast_row(tile, tile + 2);  // line 243
+      mul_tiles_bcast_cols(total_carried, between_30, j, 0, j);  // line 243
     }
     matmul_block_init(between_31, x_dfb_12, 0, 2, 1, 1);
     matmul_block(between_31, x_dfb_12, 0, 0, 0, 0, 2, 1, 1);  // total, accumulates
@@ -361,63 +354,26 @@ void kernel_main() {
     tile_regs_wait();
     pack_block(0, total_carried, 2);
     tile_regs_release();
-    cb_pop_front(between_30, 1);  // line 235
-    cb_pop_front(between_31, 1);
-    cb_pop_front(x_dfb_12, 2);  // line 236
-    cb_pop_front(angle_dfb, 2);
-    cb_reserve_back(largest_carried, 1);  // line 235
-    cb_reserve_back(weight_carried, 1);
-    cb_reserve_back(between_31, 1);  // line 240
     tile_regs_acquire();
-    reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_31);
-    reduce_tile<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, 0, 0, 0);
-    copy_init(largest_carried);
-    copy_tile(largest_carried, 0, 1);
-    binary_max_tile_init();
-    binary_max_tile(1, 0, 1);  // new
-    tile_regs_commit();
-    tile_regs_wait();
-    pack_tile(1, between_31);
-    pack_tile(1, largest_carried);
-    tile_regs_release();
-    cb_push_back(between_31, 1);
-    cb_wait_front(between_31, 1);  // line 241
-    cb_reserve_back(between_30, 1);
-    tile_regs_acquire();
-    sub_bcast_cols_init(scores_chosen, between_31);
-    sub_tiles_bcast_cols(scores_chosen, between_31, 0, 0, 0);
-    exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-    exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // share
-    tile_regs_commit();
-    tile_regs_wait();
-    reduce_uninit();
-    pack_tile(0, between_30);
-    tile_regs_release();
-    cb_push_back(between_30, 1);
-    cb_wait_front(between_30, 1);
-    tile_regs_acquire();
-    reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_30, ones_bf16, weight_carried);
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_30, ones_bf16, 0, 0, 0);  // line 242
-    sub_init(largest_carried, between_31);
-    sub_tiles(largest_carried, between_31, 0, 0, 1);  // line 241
-    exp_tile_init();
-    exp_tile(1, VectorMode::C);  // shrink
-    copy_init(weight_carried);
-    copy_tile(weight_carried, 0, 2);  // line 242
-    addcmul_tile<DataFormat::Float32>(0, 2, 1, 0, 0x3f800000u /* 1 */);  // weight
+    reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_31, ones_bf16, weight_carried);
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_31, ones_bf16, 0, 0, 0);  // line 242
+    mul_init(weight_carried, between_30);
+    mul_tiles(weight_carried, between_30, 0, 0, 0);  // weight, accumulates
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, weight_carried);
     tile_regs_release();
-    cb_pop_front(between_31, 1);  // line 235
-    cb_pop_front(between_30, 1);
+    cb_pop_front(between_30, 1);  // line 235
+    cb_pop_front(between_31, 1);
+    cb_pop_front(x_dfb_12, 2);  // line 236
+    cb_pop_front(angle_dfb, 2);
     cb_pop_front(scores_chosen, 1);  // line 240
     cb_push_back(largest_carried, 1);  // line 235
-    cb_push_back(total_carried, 2);
     cb_push_back(weight_carried, 1);
+    cb_push_back(total_carried, 2);
     cb_pop_front(largest_carried, 1);
-    cb_pop_front(total_carried, 2);
     cb_pop_front(weight_carried, 1);
+    cb_pop_front(total_carried, 2);
   }
   cb_pop_front(unwritten_26, 1);
   cb_pop_front(number_carried, 1);  // line 231
@@ -427,6 +383,7 @@ void kernel_main() {
   if (core_x > 0) {
     cb_reserve_back(found_dfb, 4);  // line 247
     tile_regs_acquire();
+    copy_init(total_carried);
     for (uint32_t j = 0; j < 2; ++j) {
       copy_tile(total_carried, j, j);  // line 248
     }
@@ -490,8 +447,8 @@ void kernel_main() {
       cb_reserve_back(number_carried, 1);  // line 252
       cb_reserve_back(total_carried1, 2);
       cb_reserve_back(scores_chosen, 1);
-      cb_reserve_back(between_30, 1);  // line 254
-      cb_reserve_back(between_31, 1);
+      cb_reserve_back(between_31, 1);  // line 254
+      cb_reserve_back(between_30, 1);
       tile_regs_acquire();
       copy_init(number_carried);
       copy_tile(number_carried, 0, 0);  // line 255
@@ -507,48 +464,48 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_tile(1, number_carried);
-      pack_tile(0, between_30);
-      pack_tile(2, between_31);
+      pack_tile(0, between_31);
+      pack_tile(2, between_30);
       tile_regs_release();
-      cb_push_back(between_30, 1);  // line 254
-      cb_push_back(between_31, 1);
-      cb_wait_front(between_30, 1);  // line 257
-      cb_wait_front(between_31, 1);
+      cb_push_back(between_31, 1);  // line 254
+      cb_push_back(between_30, 1);
+      cb_wait_front(between_31, 1);  // line 257
+      cb_wait_front(between_30, 1);
       tile_regs_acquire();
-      mul_init(total_carried1, between_30);
+      mul_init(total_carried1, between_31);
       for (uint32_t j = 0; j < 2; ++j) {
-        mul_tiles(total_carried1, between_30, j, 0, j);  // line 257
+        mul_tiles(total_carried1, between_31, j, 0, j);  // line 257
       }
       for (uint32_t j = 0; j < 2; ++j) {
-        mul_tiles(part, between_31, j, 0, j);  // total, accumulates, line 257
+        mul_tiles(part, between_30, j, 0, j);  // total, accumulates, line 257
       }
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, total_carried1, 2);
       tile_regs_release();
       tile_regs_acquire();
-      mul_tiles(scores_chosen, between_30, 0, 0, 0);  // line 256
-      mul_tiles(part, between_31, 3, 0, 0);  // weight, accumulates
+      mul_tiles(scores_chosen, between_31, 0, 0, 0);  // line 256
+      mul_tiles(part, between_30, 3, 0, 0);  // weight, accumulates
       tile_regs_commit();
       tile_regs_wait();
       pack_tile(0, scores_chosen);
       tile_regs_release();
-      cb_pop_front(between_30, 1);  // line 252
-      cb_pop_front(between_31, 1);
+      cb_pop_front(between_31, 1);  // line 252
+      cb_pop_front(between_30, 1);
       cb_pop_front(part, 4);  // line 253
       cb_push_back(number_carried, 1);  // line 252
-      cb_push_back(total_carried1, 2);
       cb_push_back(scores_chosen, 1);
+      cb_push_back(total_carried1, 2);
       cb_pop_front(number_carried, 1);
-      cb_pop_front(total_carried1, 2);
       cb_pop_front(scores_chosen, 1);
+      cb_pop_front(total_carried1, 2);
     }
     cb_wait_front(number_carried, 1);
     cb_pop_front(number_carried, 1);
     cb_wait_front(total_carried1, 2);
     cb_wait_front(scores_chosen, 1);
     cb_reserve_back(y_dfb, 2);  // line 259
-    cb_reserve_back(between_30, 1);  // line 260
+    cb_reserve_back(between_31, 1);  // line 260
     tile_regs_acquire();
     copy_init(scores_chosen);
     copy_tile(scores_chosen, 0, 0);
@@ -556,20 +513,20 @@ void kernel_main() {
     recip_tile<false>(0);
     tile_regs_commit();
     tile_regs_wait();
-    pack_tile(0, between_30);
+    pack_tile(0, between_31);
     tile_regs_release();
-    cb_push_back(between_30, 1);
-    cb_wait_front(between_30, 1);
+    cb_push_back(between_31, 1);
+    cb_wait_front(between_31, 1);
     tile_regs_acquire();
-    mul_init(total_carried1, between_30);
+    mul_init(total_carried1, between_31);
     for (uint32_t j = 0; j < 2; ++j) {
-      mul_tiles(total_carried1, between_30, j, 0, j);  // line 260
+      mul_tiles(total_carried1, between_31, j, 0, j);  // line 260
     }
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, y_dfb, 2);
     tile_regs_release();
-    cb_pop_front(between_30, 1);
+    cb_pop_front(between_31, 1);
     cb_pop_front(scores_chosen, 1);  // line 252
     cb_pop_front(total_carried1, 2);
     cb_push_back(y_dfb, 2);  // line 259
@@ -596,43 +553,28 @@ void kernel_main() {
     tile_regs_release();
     cb_push_back(out_dfb, 1);  // line 112
   } else {
-    cb_reserve_back(number_carried, 1);  // line 115
     tile_regs_acquire();
     matmul_init(part, w_dfb_32, 0);  // line 110
     for (uint32_t k = 0; k < 4; ++k) {
       matmul_tiles(part, w_dfb_32, k, k, 0);  // total, line 110
     }
-    tile_regs_commit();
-    tile_regs_wait();
-    pack_tile(0, number_carried);
-    tile_regs_release();
-    cb_push_back(number_carried, 1);  // line 115
-    add_init(number_carried, place_dfb);
+    copy_init(place_dfb);
+    add_binary_tile_init();
     for (uint32_t i = 0; i < 3; ++i) {
       cb_wait_front(place_dfb, 1);  // line 116
-      cb_wait_front(number_carried, 1);  // line 117
-      cb_reserve_back(number_carried, 1);  // line 115
-      tile_regs_acquire();
-      add_tiles(number_carried, place_dfb, 0, 0, 0);  // total, line 117
-      tile_regs_commit();
-      tile_regs_wait();
-      pack_tile(0, number_carried);
-      tile_regs_release();
+      copy_tile(place_dfb, 0, 1);  // line 117
+      add_binary_tile(0, 1, 0);  // total
       cb_pop_front(place_dfb, 1);  // line 116
-      cb_push_back(number_carried, 1);  // line 115
-      cb_pop_front(number_carried, 1);
     }
-    cb_wait_front(number_carried, 1);
     cb_reserve_back(out_dfb, 1);  // line 118
     cb_wait_front(add_dfb_36, 1);  // line 120
-    tile_regs_acquire();
-    add_tiles(number_carried, add_dfb_36, 0, 0, 0);  // total, line 121
+    copy_tile(add_dfb_36, 0, 1);  // line 121
+    add_binary_tile(0, 1, 0);  // total
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, out_dfb);
     tile_regs_release();
     cb_pop_front(add_dfb_36, 1);  // line 120
-    cb_pop_front(number_carried, 1);  // line 115
     cb_push_back(out_dfb, 1);  // line 118
   }
   cb_pop_front(w_dfb_32, 4);  // line 109
@@ -733,42 +675,26 @@ void kernel_main() {
     tile_regs_release();
     cb_push_back(out_dfb, 1);  // line 112
   } else {
-    cb_reserve_back(number_carried, 1);  // line 115
     tile_regs_acquire();
     for (uint32_t k = 0; k < 16; ++k) {
       matmul_tiles(x_dfb, w_dfb, k, k, 0);  // total, line 110
     }
-    tile_regs_commit();
-    tile_regs_wait();
-    pack_tile(0, number_carried);
-    tile_regs_release();
-    cb_push_back(number_carried, 1);  // line 115
-    add_init(number_carried, place_dfb);
+    copy_init(place_dfb);
     for (uint32_t i = 0; i < 3; ++i) {
       cb_wait_front(place_dfb, 1);  // line 116
-      cb_wait_front(number_carried, 1);  // line 117
-      cb_reserve_back(number_carried, 1);  // line 115
-      tile_regs_acquire();
-      add_tiles(number_carried, place_dfb, 0, 0, 0);  // total, line 117
-      tile_regs_commit();
-      tile_regs_wait();
-      pack_tile(0, number_carried);
-      tile_regs_release();
+      copy_tile(place_dfb, 0, 1);  // line 117
+      add_binary_tile(0, 1, 0);  // total
       cb_pop_front(place_dfb, 1);  // line 116
-      cb_push_back(number_carried, 1);  // line 115
-      cb_pop_front(number_carried, 1);
     }
-    cb_wait_front(number_carried, 1);
     cb_reserve_back(out_dfb, 1);  // line 118
     cb_wait_front(add_dfb_36, 1);  // line 120
-    tile_regs_acquire();
-    add_tiles(number_carried, add_dfb_36, 0, 0, 0);  // total, line 121
+    copy_tile(add_dfb_36, 0, 1);  // line 121
+    add_binary_tile(0, 1, 0);  // total
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, out_dfb);
     tile_regs_release();
     cb_pop_front(add_dfb_36, 1);  // line 120
-    cb_pop_front(number_carried, 1);  // line 115
     cb_push_back(out_dfb, 1);  // line 118
   }
   cb_pop_front(w_dfb, 16);  // line 109

@@ -1,0 +1,112 @@
+"""Names that a loop changes, by what else happens to them: they replace each other, are seen before and behind their step, change in
+branches, in inner loops and behind them. The same statements in NumPy say what comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import accumulation_kernels
+
+FRAME = """
+with c_dfb.wait() as c_blk, out_dfb.reserve() as o:
+{start}
+    for step in range(steps):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+{body}
+    o.store({end})
+"""
+BODIES = {  # what names start from, the body of the loop, what is stored
+    "names that change places": ("p = c_blk + 1\nq = c_blk * 2", "p, q = q, p * 0.5 + left", "p - q"),
+    "a name that moves on": ("p = c_blk + 1\nq = c_blk * 2", "p = q + right\nq = q * 0.5 - left", "p + q"),
+    "the old value behind the new one": (
+        "total = c_blk + 0\nseen = c_blk - 4",
+        "old = total\ntotal = total * 0.5 + left\nseen = largest(seen, old * right)",
+        "seen + total",
+    ),
+    "one reads the other's new value": (
+        "total = c_blk + 0\nseen = c_blk * 0",
+        "total = total * 0.5 + left\nseen = seen + total * right",
+        "seen - total",
+    ),
+    "both branches": ("total = c_blk + 0", "if step > 1:\n    total = total + left\nelse:\n    total = total * right", "total"),
+    "before a branch and in it": ("total = c_blk + 0", "total = total * 0.5 + right\nif step > 1:\n    total = total + left", "total"),
+    "a value from before the branch": (
+        "total = c_blk + 0\nseen = c_blk * 0",
+        "twice = total * 2\nif step > 1:\n    total = total + left\nseen = seen + twice * right",
+        "seen + total",
+    ),
+    "an inner loop": ("total = c_blk + 0", "for again in range(3):\n    total = total * 0.5 + left", "total"),
+    "an inner loop and behind it": (
+        "total = c_blk + 0",
+        "for again in range(3):\n    total = total * 0.5 + left\ntotal = total + right",
+        "total",
+    ),
+    "kept as it is": ("total = c_blk + 0\nseen = c_blk * 0", "same = +total\nseen = seen + same * left\ntotal = same", "seen + total"),
+}  # fmt: skip
+
+
+def indented(text: str, by: int) -> str:
+    return "\n".join(" " * by + line for line in text.splitlines())
+
+
+def wanted(start: str, body: str, end: str, arrays: list[np.ndarray]) -> np.ndarray:
+    a, b, c, _ = (array.astype(np.float64) for array in arrays)
+    names = {"c_blk": c, "largest": np.maximum}
+    exec(start, names)
+    for step in range(a.shape[1] // 32):
+        names |= {"step": step, "left": a[:, 32 * step : 32 * (step + 1)], "right": b[32 * step : 32 * (step + 1)]}
+        exec(body, names)
+    return eval(end, names)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_it_is_what_python_says(kernels, name):
+    start, body, end = BODIES[name]
+    text = FRAME.format(start=indented(start, 4), body=indented(body, 12), end=end).replace("largest", "ttl.math.max")
+    generator = np.random.default_rng(7)
+    arrays = [generator.uniform(-1, 1, (32 * rows, 32 * cols)).astype(np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
+    kernels.simulate(accumulation_kernels.kernel(text, block=(1, 1, 1)), *arrays)
+    np.testing.assert_allclose(arrays[3], wanted(start, body, end, arrays), rtol=1e-2, atol=1e-3)
+
+
+def frontend_text(kernels, start: str, body: str, end: str) -> str:
+    """The compute thread as the front end wrote it."""
+    text = FRAME.format(start=indented(start, 4), body=indented(body, 12), end=end)
+    arrays = [np.zeros((32 * rows, 32 * cols), np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
+    program = kernels.load(accumulation_kernels.kernel(text, block=(1, 1, 1))).compile(*arrays, keep_ir=True)
+    stage = next(stage.ir for stage in program.trace.stages if stage.name == "frontend")
+    return next(thread for thread in stage.split("\n  func.func ") if "thread<compute>" in thread)
+
+
+def test_the_front_end_writes_one_op(kernels):
+    """Read and stored anew in the loop, without a handover; pushed behind it, and taken back."""
+    thread = frontend_text(kernels, *BODIES["names that change places"])
+    loop = thread[thread.index("scf.for %step") : thread.index("ttl.cb_push", thread.index("scf.for %step"))]
+    assert thread.count("= ttl.running ") == 2
+    assert loop.count("ttl.store") == 2
+    assert "ttl.cb_reserve" not in loop
+
+
+def test_several_pieces_of_code_hand_it_over(kernels):
+    thread = frontend_text(kernels, *BODIES["both branches"])
+    assert "ttl.running" not in thread
+
+
+def test_math_that_a_step_and_a_store_share_is_done_once(kernels):
+    """Nothing waits between the two, so they are one region."""
+    text = """
+with c_dfb.wait() as c_blk:
+    total = c_blk + 0
+    for step in range(steps):
+        with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.reserve() as between:
+            total = ttl.math.exp(total * left)
+            between.store(total + right)
+        with acc_dfb.wait() as between:
+            pass
+with out_dfb.reserve() as o:
+    o.store(total)
+"""
+    arrays = [np.zeros((32 * rows, 32 * cols), np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
+    program = kernels.compile(accumulation_kernels.kernel(text, block=(1, 1, 1)), *arrays)
+    assert program.cpp["compute"].count(" exp_tile(") == 1
