@@ -33,7 +33,7 @@ FAST = "fast"
 NATIVE = "native"
 DEVICE = "device"
 COMPILE = "compile"  # compile every called kernel, run none
-PROFILE = "profile"  # time every called kernel, compute no values
+PROFILE = "profile"  # time every called kernel, compute values where `Profiling` says so
 MODES = (AUTO, SIM, FAST, NATIVE, DEVICE, COMPILE, PROFILE)
 
 
@@ -53,13 +53,14 @@ Listener = Callable[[Execution], None]
 CompiledListener = Callable[["Program"], None]
 
 
-@record(kw_only=True)
+@record(frozen=False, kw_only=True)
 class Profiling:
     """What a profile is made for."""
 
     record: bool = False  # keep every slice, for a picture
     advise: bool = True  # try what would help
     thorough: bool = False  # all of it, however large the kernel is
+    values: bool | None = False  # compute results, and how far they are off; None: until a kernel is large
 
 
 @record(kw_only=True)
@@ -140,7 +141,7 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
         return
     started = time.perf_counter()
     if mode == PROFILE and now.runner is None:
-        result = run_profiled(program, numbers or {}, again)
+        result = run_profiled(program, args, numbers or {}, again)
     else:
         result = (now.runner or RUNNERS[mode])(program, args, numbers or {})
     seconds = time.perf_counter() - started
@@ -184,11 +185,20 @@ def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]
         raise fail("TW601", str(error), help="leave out --native to simulate") from None
 
 
-def run_profiled(program: Program, numbers: Mapping[str, int], again: Any) -> Any:
+def run_profiled(program: Program, args: Sequence[Any], numbers: Mapping[str, int], again: Any) -> Any:
+    from tilewright.sim.work import is_small
     from tilewright.timing.profile import profile
 
     wanted = current().profiling
-    return profile(program, numbers, record=wanted.record, advise=wanted.advise, again=again, thorough=wanted.thorough)
+    if wanted.values is None and not is_small(program):
+        wanted.values = False  # what later kernels read is not known either
+
+    def timed(arrays: Sequence[Any] | None) -> Any:
+        return profile(
+            program, numbers, record=wanted.record, advise=wanted.advise, again=again, thorough=wanted.thorough, arrays=arrays
+        )
+
+    return timed(None) if wanted.values is False else on_arrays(args, timed)
 
 
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:

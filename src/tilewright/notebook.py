@@ -73,7 +73,9 @@ def profile(told: Mapping[str, Any]) -> str:
     for line in told["lines"][:MOST_LINES]:
         engine, spent = max(line["cycles"].items(), key=lambda entry: entry[1])
         lines.append((f"{spent:,.0f}", engine, line["line"], line["text"]))
+    off = [(each["tensor"], f"{each['measured']:.2g}", f"{each['bound']:.2g}") for each in told["errors"]]
     helps = "".join(f"<li>{each['gain']:.0%} faster: {escape(each['change'])}</li>" for each in told["advice"])
-    parts = [f"{title}{where}", table(("engine", "busy", "stalled", "mostly because"), engines)]
+    parts = [f"{title}{where}", table(("tensor", "off by, of its largest element", "at most"), off) if off else ""]
+    parts += [table(("engine", "busy", "stalled", "mostly because"), engines)]
     parts += [table(("cycles", "engine", "line", "source"), lines), f"<ul>{helps}</ul>" if helps else ""]
     return f"<div>{''.join(parts)}</div>"

@@ -1,4 +1,4 @@
-"""Every kernel call of a script, timed and not computed: the programs, where they were called, and what went wrong."""
+"""Every kernel call of a script, timed: the programs, where they were called, and what went wrong."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def collect(arguments: argparse.Namespace, profiling: execution.Profiling, *, ke
     except BaseException as error:
         found.error = error
     if found.kernels and isinstance(found.error, Exception) and not _matters(found.error):
-        # Host code that checks results cannot succeed: nothing was computed.
+        # Host code that checks results cannot succeed where nothing was computed.
         if not isinstance(found.error, AssertionError) or arguments.verbose:
             what = f"{type(found.error).__name__}: {invocation.first_line(str(found.error))}"
-            print(f"note: the script ended with {what}; its kernels were timed, not computed", file=sys.stderr)
+            print(f"note: the script ended with {what}; its kernels were timed", file=sys.stderr)
         found.error = None
     return found
 

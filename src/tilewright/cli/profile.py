@@ -1,4 +1,5 @@
-"""Predict how long a script's kernels take on the chip, what binds them and which lines pay. No card needed, no value computed.
+"""Predict how long a script's kernels take on the chip, what binds them and which lines pay, and how far results are off. No card
+needed.
 
 Hand-written C++ is run on the host as `check` does; the calls it makes are timed.
 
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
     parser.add_argument("--thorough", action="store_true", help="try everything that may help, however large the kernel is")
+    parser.add_argument(
+        "--values", action=argparse.BooleanOptionalAction, default=None,
+        help="compute results and how far they are off; without either flag, those of small kernels",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     invocation.add_output_flags(parser)
     invocation.add_option_flags(parser)
@@ -59,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         timed = time_kernels(arguments)
         return timed if isinstance(timed, int) else tell(arguments, [timed], ())
     wanted = execution.Profiling(
-        record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough
+        record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough, values=arguments.values
     )
     found = kernel_calls.collect(arguments, wanted, keep_ir=bool(arguments.output))
     if found.error is not None:

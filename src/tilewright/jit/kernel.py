@@ -104,18 +104,22 @@ class Kernel(KernelFunction):
         return self._program(bound, self.updated_options(options), keep_ir, cached=session.caches(session.mode))
 
     def profile(self, *args: Any, **options: Any) -> Profile:
-        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed.
+        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; arguments do not change.
 
-        ``thorough=True`` tries everything that may help, however large the kernel is.
+        ``thorough=True`` tries everything that may help, however large the kernel is. ``values=True`` says how far the results
+        on this data are off, too.
         """
+        from tilewright.lang.tensors import to_array
         from tilewright.timing.profile import profile
 
         named = {name: options.pop(name) for name in self.signature.parameters if name in options}
         bound = self.bind(args, named)
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
-        thorough = bool(options.pop("thorough", False))
+        thorough, values = bool(options.pop("thorough", False)), bool(options.pop("values", False))
+        arrays = [to_array(tensor).copy() for _, tensor in bound.tensors()] if values else None
         wanted = self.updated_options(options)
-        return profile(self._program(bound, wanted, False), numbers, again=self._again(bound, wanted), thorough=thorough)[0]
+        program, again = self._program(bound, wanted, False), self._again(bound, wanted)
+        return profile(program, numbers, again=again, thorough=thorough, arrays=arrays)[0]
 
     def _again(self, values: Any, options: Options) -> Again:
         """How to compile this kernel in other ways, for a profile that tries what would help."""

@@ -130,6 +130,14 @@ MOST_LINES = 12
 ORDER = ("reader", "unpack", "math", "pack", "writer")
 
 
+def error_text(error: Mapping[str, Any]) -> str:
+    """How far a tensor is off; a bound of more than all of it says nothing."""
+    most = f"at most {error['bound']:.2g} if no roundings cancel"
+    if error["bound"] >= 1:
+        most = "without a bound: much depends on roundings that cancel"
+    return f"{error['tensor']} is off by {error['measured']:.2g} of its largest element, {most}"
+
+
 def as_text(told: Mapping[str, Any]) -> str:
     grid = "x".join(map(str, told["grid"]))
     cycles: float = told["cycles"]
@@ -137,6 +145,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         f"{told['kernel']}: {told['microseconds']:.2f} us ({cycles:,.0f} cycles, ±{told['uncertainty']:.0%})"
         f" {told['chip']} grid {grid}",
         f"  bound by {told['bound']}",
+        *(f"  {error_text(each)}" for each in told["errors"]),
         "",
         f"  {'engine':8s} {'busy':>13s} {'stalled':>12s}  mostly because",
     ]
@@ -160,6 +169,9 @@ def as_text(told: Mapping[str, Any]) -> str:
             lines.append(f"  {name:18s} {', '.join(f'{engine} {cycles:,.0f}' for engine, cycles in spent.items())}")
     if told["advice"]:
         lines += ["", "  what would help"]
-        lines += [f"  {each['gain']:5.0%} faster ({each['cycles']:,.0f} cycles): {each['change']}" for each in told["advice"]]
+        most = max((each["bound"] for each in told["errors"]), default=0.0)
+        for each in told["advice"]:
+            error = f", results off by at most {each['error']:.2g}" if each["error"] not in (None, most) else ""
+            lines.append(f"  {each['gain']:5.0%} faster ({each['cycles']:,.0f} cycles): {each['change']}{error}")
     lines += [f"  note: {note}" for note in told["notes"]]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Values only: tiles are float32 everywhere, rounded to their storage format where they are stored."""
+"""Values only: tiles are float32 everywhere, rounded to their storage format where they are stored; or float64, never rounded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def round_bf16(values: Array) -> Array:
 class FastArithmetic(DirectMemory):
     defers_products = False
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[np.floating[Any]] = np.float32) -> None:
+        self._kind = kind
+        self._rounds = kind is np.float32
         self._meanings: dict[tuple[Site, Site | None], tuple[TileOp, dict[str, Any]] | None] = {}
 
     def pages(self, spec: TensorSpec, array: Array) -> Array:
@@ -86,7 +88,7 @@ class FastArithmetic(DirectMemory):
         return np.swapaxes(source, -1, -2)
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
-        return np.zeros(shape, np.float32)
+        return np.zeros(shape, self._kind)
 
     def turned(self, source: Array) -> Array:
         return np.swapaxes(source, -1, -2)
@@ -104,7 +106,7 @@ class FastArithmetic(DirectMemory):
         if pool == "max":
             found = data.max(axis=axes, keepdims=True)
         else:
-            found = data.sum(axis=axes, keepdims=True, dtype=np.float32) * (factor * factor if dim == "scalar" else factor)
+            found = data.sum(axis=axes, keepdims=True, dtype=self._kind) * (factor * factor if dim == "scalar" else factor)
         result = np.zeros_like(data)
         rows = slice(None) if dim == "row" else slice(0, 1)
         cols = slice(None) if dim == "col" else slice(0, 1)
@@ -127,11 +129,12 @@ class FastArithmetic(DirectMemory):
         with np.errstate(all="ignore"):
             if not operands:
                 value = np.asarray(applicable(row.reference)(**params))
-                return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
+                return np.broadcast_to(value.astype(self._kind if value.dtype.kind == "f" else np.int32), shape)
             value = np.asarray(applicable(row.reference)(*operands, **params))
-        kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else kept
+        kind = INTEGERS.get(params.get("dtype", ""), self._kind) if row.result_dtype else kept
         result = value.astype(kind, copy=False)
-        return round_bf16(np.ascontiguousarray(result)) if row.result_dtype and params.get("dtype") == "bf16" else result
+        narrow = self._rounds and row.result_dtype and params.get("dtype") == "bf16"
+        return round_bf16(np.ascontiguousarray(result)) if narrow else result
 
     def only_faces(self, part: str, value: Array, old: Array | None = None) -> Array:
         return join_faces(part, value, old)
@@ -156,14 +159,14 @@ class FastArithmetic(DirectMemory):
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         if dtype in INTEGERS:
             return value.astype(INTEGERS[dtype])
-        stored = np.ascontiguousarray(value, dtype=np.float32)
+        stored = np.ascontiguousarray(value, dtype=self._kind)
         if relu is not None:
             stored = apply_relu(stored, relu)
         if old is not None:
             stored = stored + old
-        if dtype == "bf16":
-            return round_bf16(stored)
-        return stored if dtype == "f32" else formats.from_l1(formats.to_l1(stored, dtype), dtype)
+        if dtype == "f32" or not self._rounds:
+            return stored
+        return round_bf16(stored) if dtype == "bf16" else formats.from_l1(formats.to_l1(stored, dtype), dtype)
 
     def mask_reduced(self, tile: Array, dim: str) -> Array:
         return tile  # reduce leaves zeros there

@@ -11,12 +11,14 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, Span, fail
+from tilewright.dtypes import FLOATS
 from tilewright.grid import chip_place
 from tilewright.machine.threads import Coroutine, cores_text, deadlock, run_until_stuck
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.calls import catalogue
+from tilewright.sim.error_bounds import BoundedArithmetic, ResultError, result_error
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.fast_arithmetic import FastArithmetic
 from tilewright.sim.lazy_arithmetic import LazyArithmetic
@@ -113,6 +115,17 @@ def simulate(
         for machine, own in zip(machines, counts, strict=True)
     )
     return SimResult(groups=groups, warnings=tuple(warnings))
+
+
+def result_errors(program: Program, arrays: Sequence[Array], *, scalars: Mapping[str, int] | None = None) -> list[ResultError]:
+    """As `simulate`, and how far each float tensor that ``program`` writes is from exact arithmetic."""
+    arithmetic = BoundedArithmetic(program.config, program.options.arch)
+    tensors = _tensors(program, arithmetic, arrays)
+    _carry_out(program, translation_of(program), arithmetic, tensors, dict(scalars or {}), silent=True)
+    written = [(tensor, array) for tensor, array in zip(tensors, arrays, strict=True) if tensor.written]
+    for tensor, array in written:
+        arithmetic.write_back(tensor.spec, tensor.pages, array)
+    return [result_error(tensor.spec, tensor.pages) for tensor, _ in written if tensor.spec.dtype in FLOATS]
 
 
 def _tensors(program: Program, arithmetic: Arithmetic, arrays: Sequence[Array]) -> list[Tensor]:

@@ -18,6 +18,7 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.program import Program
 from tilewright.progress import progress
 
+FEW_CALLS = 60_000  # of all cores together: their values, with bounds of their errors, take about a second
 MANY_STEPS = 20_000  # calls from which a run may take seconds
 UNKNOWN_TURNS = 8  # of a loop whose bounds are no constants
 
@@ -41,6 +42,11 @@ def _constant(value: SSAValue) -> int | None:
 def calls_of(program: Program) -> int:
     """Calls of all cores together."""
     return math.prod(program.grid) * sum(_calls(block, "") for function in _functions(program) for block in function.body.blocks)
+
+
+def is_small(program: Program) -> bool:
+    """Whether its values are computed without asking."""
+    return calls_of(program) <= FEW_CALLS
 
 
 _STEPS: WeakKeyDictionary[ModuleOp, int] = WeakKeyDictionary()

@@ -31,6 +31,7 @@ class Gain:
     change: str
     cycles: float  # predicted with it
     gain: float  # share of the time that it saves
+    error: float | None = None  # bound of the results with it, as `ResultError` has it; None: not computed
 
 
 @record
@@ -39,9 +40,15 @@ class Tried:
     notes: list[str] = field(default_factory=list[str])
 
 
-def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | None, *, thorough: bool = False) -> Tried:
-    """The changes that gain most. A change that the kernel does not survive, or that does other work, is none."""
-    gains: list[Gain] = []
+def advise(
+    found: Timeline, scalars: Mapping[str, int] | None, again: Again | None, *, thorough: bool = False,
+    error: Callable[[Program], float] | None = None,
+) -> Tried:
+    """The changes that gain most. A change that the kernel does not survive, or that does other work, is none.
+
+    ``error`` says how far a program's results may be off.
+    """
+    gains: list[tuple[Gain, Program]] = []
     notes: list[str] = []
     calls, each_calls = 0, calls_of(found.program)
     for change, program in _variants(found, again):
@@ -55,10 +62,11 @@ def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | No
             continue
         gain = 1 - timed.cycles / found.cycles
         if gain > LEAST_GAIN and timed.deadlock is None and _work(timed) == _work(found):
-            gains.append(Gain(change=change, cycles=round(timed.cycles, 1), gain=round(gain, 4)))
+            gains.append((Gain(change=change, cycles=round(timed.cycles, 1), gain=round(gain, 4)), program))
     if again is None:
         notes.append("not tried, because only the compiled program is known: DST width, block shape")
-    return Tried(sorted(gains, key=lambda each: -each.gain)[:MOST], notes)
+    best = sorted(gains, key=lambda each: -each[0].gain)[:MOST]
+    return Tried([gain if error is None else replace(gain, error=error(program)) for gain, program in best], notes)
 
 
 def _work(found: Timeline) -> tuple[float, float]:
@@ -129,6 +137,8 @@ def _compiled(program: Program, again: Again) -> Iterator[tuple[str, Program]]:
     attempts.append((f"full_sync={full}: DST in {'one part' if full else 'two halves'}", {"full_sync": full}, {}))
     if not program.options.deep_buffers:
         attempts.append(("deep_buffers=True: one barrier for several blocks of a loop that reads", {"deep_buffers": True}, {}))
+    if program.options.precision == "balanced":
+        attempts.append(('precision="fast": sums in 16 bits too', {"precision": "fast"}, {}))
     if config.fp32_dest_acc_en:
         attempts.append(("fp32_dest_acc=False: twice as many tiles in DST, 16 bits each", {"fp32_dest_acc": False}, {}))
     for name, size in again.block_sizes.items():

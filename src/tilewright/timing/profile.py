@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import linecache
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 
 from xdsl.dialects.func import FuncOp
 
 from tilewright import hardware
+from tilewright.diagnostics import KernelError
 from tilewright.dialects.ttl import signposts_of
 from tilewright.dialects.walking import of_kind
 from tilewright.program import Program
 from tilewright.records import record
+from tilewright.sim.error_bounds import ResultError
 from tilewright.sim.registry import ROLES, Site
+from tilewright.sim.run import result_errors
+from tilewright.sim.tensors import Array
 from tilewright.timing import advice, calls, movement, timeline
 from tilewright.timing.advice import Again, Gain
 from tilewright.timing.clock import Engine
@@ -76,6 +80,7 @@ class Profile:
     roofline: Roofline
     l1_bytes: int
     l1_room: int
+    errors: list[ResultError] = field(default_factory=list[ResultError])  # of the tensors that it writes, if they were computed
     signposts: dict[str, dict[str, float]] = field(default_factory=dict[str, "dict[str, float]"])  # cycles by engine below each
     advice: list[Gain] = field(default_factory=list[Gain])
     notes: list[str] = field(default_factory=list[str])
@@ -89,17 +94,33 @@ class Profile:
 
 def profile(
     program: Program, scalars: Mapping[str, int] | None = None, *, record: bool = False, advise: bool = True,
-    again: Again | None = None, thorough: bool = False,
+    again: Again | None = None, thorough: bool = False, arrays: Sequence[Array] | None = None,
 ) -> tuple[Profile, Timeline]:
-    """The time of a program without its values. ``record`` keeps what a picture needs, ``advise`` tries what would help.
+    """The time of a program. ``record`` keeps what a picture needs, ``advise`` tries what would help.
 
     ``again`` compiles the kernel anew, for changes that the compiler must see. ``thorough`` tries everything, however long.
+    With ``arrays``, which are written as by a run, how far the results are off is said too; without them nothing is computed.
     """
     found = timeline.run(program, scalars=scalars, record=record)
     told = describe(found)
-    if not advise or found.deadlock is not None:
+    if found.deadlock is not None:
         return told, found
-    tried = advice.advise(found, scalars, again, thorough=thorough)
+    error: Callable[[Program], float] | None = None
+    if arrays is not None:
+        given = [array.copy() for array in arrays]
+
+        def error(program: Program) -> float:
+            errors = result_errors(program, [array.copy() for array in given], scalars=scalars)
+            return max((each.bound for each in errors), default=0.0)
+
+        try:
+            told = replace(told, errors=result_errors(program, arrays, scalars=scalars))
+        except KernelError as refused:  # code of the author's own, without a meaning
+            error, note = None, f"how far results are off is not known: {refused.diagnostics[0].message}"
+            told = replace(told, notes=[*told.notes, note])
+    if not advise:
+        return told, found
+    tried = advice.advise(found, scalars, again, thorough=thorough, error=error)
     return replace(told, advice=tried.gains, notes=[*told.notes, *tried.notes]), found
 
 

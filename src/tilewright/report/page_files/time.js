@@ -3,16 +3,19 @@
 
 const ROW = 20, LABEL = 108, AXIS = 24, ORDER = ["reader", "unpack", "math", "pack", "writer"];
 
+const share = d3.format(".2");
+
 function timeView(data, kernel, source) {
   const node = element("section", { id: "time" }, element("h2", {}, "Time"));
   const time = kernel.time;
   if (!time) return filled(node, {}, [element("p", { class: "soft" }, "The time of this kernel is not known.")]);
   node.append(element("div", { class: "facts" },
     element("span", {}, element("b", {}, `${d3.format(".2f")(time.microseconds)} µs`), ` (${number(time.cycles)} cycles, ±${percent(time.uncertainty)}) on ${time.chip}`),
-    element("span", {}, "bound by ", element("b", {}, time.bound))));
+    element("span", {}, "bound by ", element("b", {}, time.bound)),
+    time.errors.map(each => element("span", { title: "against exact arithmetic on this data, as shares of the largest element" }, element("b", {}, each.tensor), ` is off by ${share(each.measured)}, ${each.bound < 1 ? `at most ${share(each.bound)}` : "without a bound"}`))));
   node.append(new Timeline(data, kernel, source).node);
   node.append(element("div", { class: "beside" }, engineTable(time), roofline(time)));
-  if (time.advice.length) node.append(element("div", { class: "card" }, element("h3", {}, "What would help"), element("ul", {}, time.advice.map(each => element("li", {}, `${percent(each.gain)} faster (${number(each.cycles)} cycles): ${each.change}`)))));
+  if (time.advice.length) node.append(element("div", { class: "card" }, element("h3", {}, "What would help"), element("ul", {}, time.advice.map(each => element("li", {}, `${percent(each.gain)} faster (${number(each.cycles)} cycles): ${each.change}${each.error === null ? "" : `, results off by at most ${share(each.error)}`}`)))));
   const notes = [...time.notes];
   if (notes.length) node.append(element("ul", { class: "soft" }, notes.map(text => element("li", {}, text))));
   return explainNames(node, meaningsOf(kernel));
