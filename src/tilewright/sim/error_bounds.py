@@ -31,6 +31,7 @@ from tilewright.tile_pages import join_pages
 TILE = np.dtype([("bits", np.uint32), ("value", np.float64), ("bound", np.float64)])  # bits: of an fp32 number, also in L1
 
 Op = Callable[..., Any]  # of an arithmetic and its tiles
+OnOne = Callable[[Arithmetic, Any], Any]
 
 
 @record(kw_only=True)
@@ -81,9 +82,9 @@ class BoundedArithmetic(DirectMemory):
 
         return self._result(op, [*operands, old], moved)
 
-    def _arranged(self, op: Op, *operands: Any) -> Array:
-        """Elements at other places, sums of elements, or just rounded."""
-        return self._result(op, list(operands), lambda: op(self._real, *(_part(tile, "bound") for tile in operands)))
+    def _arranged(self, op: OnOne, tile: Array) -> Array:
+        """Elements at other places, or just rounded."""
+        return self._result(op, [tile], lambda: op(self._real, tile["bound"]))
 
     def _at_corners(self, op: Op, operands: list[Any], *, alike: bool = False) -> Array:
         """Functions that rise or fall in each operand; ``alike``: in all of them the same way."""
@@ -186,7 +187,11 @@ class BoundedArithmetic(DirectMemory):
         if not self._has_meaning(site, init):
             bits = self._chip.vector(site, init, [tile["bits"] for tile in operands], shape)
             return _given(bits, "f32")
-        return self._at_corners(lambda on, *tiles: on.vector(site, init, list(tiles), shape), operands)
+
+        def op(on: Arithmetic, *tiles: Array) -> Array:
+            return on.vector(site, init, list(tiles), shape)
+
+        return self._at_corners(op, list(operands))
 
     def _has_meaning(self, site: Site, init: Site | None) -> bool:
         """Whether a call is arithmetic on real numbers."""
@@ -204,10 +209,16 @@ class BoundedArithmetic(DirectMemory):
         return value if integer else self._arranged(lambda on, value: on.copy_slot(value, integer=False), value)
 
     def vector_reduce(self, kind: str, dim: str, data: Array) -> Array:
-        return self._at_corners(lambda on, data: on.vector_reduce(kind, dim, data), [data], alike=True)
+        def op(on: Arithmetic, data: Array) -> Array:
+            return on.vector_reduce(kind, dim, data)
+
+        return self._at_corners(op, [data], alike=True)
 
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
-        return self._at_corners(lambda on, data, vector: on.vector_broadcast(kind, dim, data, vector), [data, vector])
+        def op(on: Arithmetic, data: Array, vector: Array) -> Array:
+            return on.vector_broadcast(kind, dim, data, vector)
+
+        return self._at_corners(op, [data, vector])
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         if dtype in INTEGERS:
@@ -271,5 +282,8 @@ def _packed(bits: Array, dtype: str) -> Array:
 
 
 def _read(job: ProductJob, read: Callable[[Array], Array], old: Callable[[Array], Array | None]) -> ProductJob:
-    steps = [tuple([np.ascontiguousarray(read(tile)) for tile in side] for side in step) for step in job.steps]  # for BLAS
+    def side(tiles: list[Any]) -> list[Any]:
+        return [np.ascontiguousarray(read(tile)) for tile in tiles]  # for BLAS
+
+    steps = [(side(left), side(right)) for left, right in job.steps]
     return ProductJob(job.down, job.across, steps, [None if tile is None else old(tile) for tile in job.olds])

@@ -42,7 +42,7 @@ class Tried:
 
 def advise(
     found: Timeline, scalars: Mapping[str, int] | None, again: Again | None, *, thorough: bool = False,
-    error: Callable[[Program], float] | None = None,
+    error: Callable[[Program], float | None] = lambda _: None,
 ) -> Tried:
     """The changes that gain most. A change that the kernel does not survive, or that does other work, is none.
 
@@ -66,7 +66,7 @@ def advise(
     if again is None:
         notes.append("not tried, because only the compiled program is known: DST width, block shape")
     best = sorted(gains, key=lambda each: -each[0].gain)[:MOST]
-    return Tried([gain if error is None else replace(gain, error=error(program)) for gain, program in best], notes)
+    return Tried([replace(gain, error=error(program)) for gain, program in best], notes)
 
 
 def _work(found: Timeline) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, replace
 
 from xdsl.dialects.func import FuncOp
@@ -105,18 +105,20 @@ def profile(
     told = describe(found)
     if found.deadlock is not None:
         return told, found
-    error: Callable[[Program], float] | None = None
+    given = None if arrays is None else [array.copy() for array in arrays]
+
+    def error(program: Program) -> float | None:
+        """The largest bound, for a program that is tried."""
+        if given is None:
+            return None
+        errors = result_errors(program, [array.copy() for array in given], scalars=scalars)
+        return max((each.bound for each in errors), default=0.0)
+
     if arrays is not None:
-        given = [array.copy() for array in arrays]
-
-        def error(program: Program) -> float:
-            errors = result_errors(program, [array.copy() for array in given], scalars=scalars)
-            return max((each.bound for each in errors), default=0.0)
-
         try:
             told = replace(told, errors=result_errors(program, arrays, scalars=scalars))
         except KernelError as refused:  # code of the author's own, without a meaning
-            error, note = None, f"how far results are off is not known: {refused.diagnostics[0].message}"
+            given, note = None, f"how far results are off is not known: {refused.diagnostics[0].message}"
             told = replace(told, notes=[*told.notes, note])
     if not advise:
         return told, found
