@@ -29,6 +29,7 @@ from tilewright.passes.census import (
     OUTER_MATH,
     OWN_BUFFER,
     PADDED,
+    RETURNED,
     SAME_MATH,
     SECOND_BLOCK,
     SECOND_STORE,
@@ -165,6 +166,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),
     ),
     "ttkernel-combine-pack-tiles": (
+        Pass("ttkernel-stream-blocks", "sections have their final order; packs are not yet one call", on=(RETURNED,)),
         Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs", on=("--combine-packs",)),
     ),
     "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices", on=("affine.apply",)),),

@@ -22,6 +22,7 @@ from tilewright.passes.context import PassContext
 
 MATH = frozenset(f"ttl.{name}" for name in COMPUTED)
 UNREAD_OPS = MATH | {"ttl.attach_cb", "ttl.tensor_slice", "ttl.tensor_accessor"}
+FILLED_AND_READ = ("ttkernel.cb_push_back", "ttkernel.cb_wait_front")
 ACQUIRES = frozenset({"ttl.cb_wait", "ttl.cb_reserve"})
 COPIES = frozenset({"ttl.copy"})
 
@@ -137,6 +138,11 @@ def _against_the_stream(census: Census, context: PassContext) -> bool:
     return False
 
 
+def _filled_and_read(census: Census, context: PassContext) -> bool:
+    filled, read = ({op.operands[0] for op in census.named(frozenset({name}))} for name in FILLED_AND_READ)
+    return not filled.isdisjoint(read)
+
+
 def _stored_twice(census: Census, context: PassContext) -> bool:
     return census.names["ttl.store"] > 1
 
@@ -162,6 +168,7 @@ OWN_BUFFER = "a buffer that only the compute thread uses"
 SECOND_BLOCK = "a buffer that is acquired in two places"
 BATCH_ROOM = "a buffer with room for several blocks of who fills it"
 AGAINST_THE_STREAM = "a reader that writes a tensor, or a writer that reads one"
+RETURNED = "a buffer that a thread fills and reads"
 SECOND_STORE = "a second store"
 SAME_MATH = "an op of math twice"
 UNREAD = "math or a view that nobody reads"
@@ -170,5 +177,6 @@ FACTS: dict[str, Callable[[Census, PassContext], bool]] = {
     TEXT: _is_text, EXPLAINED: _is_explained, PADDED: _is_padded, SHARD: _in_a_shard, CROWDED: _crowded,
     OWN_BUFFER: _of_one_thread, SECOND_BLOCK: _acquired_in_two_places, BATCH_ROOM: _room_for_a_batch,
     AGAINST_THE_STREAM: _against_the_stream,
+    RETURNED: _filled_and_read,
     SECOND_STORE: _stored_twice, SAME_MATH: _computed_twice, UNREAD: _unread, OUTER_MATH: _read_further_inside,
 }  # fmt: skip

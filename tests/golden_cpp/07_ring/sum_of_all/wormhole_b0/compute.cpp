@@ -54,9 +54,9 @@ void kernel_main() {
   }
   cb_push_back(sum_dfb, 1);  // line 27
   cb_wait_front(in_dfb, 1);  // line 34
-  cb_wait_front(sum_dfb, 1);
   cb_reserve_back(y_dfb, 1);
   tile_regs_acquire();
+  cb_wait_front(sum_dfb, 1);
   copy_tile(sum_dfb, 0, 0);  // line 35
   copy_tile(in_dfb, 0, 1);
   add_binary_tile_init();

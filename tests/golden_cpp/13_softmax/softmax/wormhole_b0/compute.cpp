@@ -32,10 +32,10 @@ void kernel_main() {
     pack_tile(0, between_3);
     tile_regs_release();
     cb_push_back(between_3, 1);
-    cb_wait_front(between_3, 1);
     cb_reserve_back(between_4, 4);
     tile_regs_acquire();
     sub_bcast_cols_init(x_dfb, between_3);
+    cb_wait_front(between_3, 1);
     for (uint32_t j = 0; j < 4; ++j) {
       sub_tiles_bcast_cols(x_dfb, between_3, j, 0, j);  // line 25
     }
@@ -46,16 +46,18 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     reduce_uninit();
-    pack_block(0, between_4, 4);
+    for (uint32_t j = 0; j < 4; ++j) {
+      pack_tile(j, between_4);  // line 25
+      cb_push_back(between_4, 1);
+    }
     tile_regs_release();
-    cb_push_back(between_4, 4);
     cb_pop_front(between_3, 1);  // line 26
-    cb_wait_front(between_4, 4);
     cb_reserve_back(between_3, 1);
     tile_regs_acquire();
     reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_4, ones_bf16, between_3);
     for (uint32_t col = 0; col < 4; ++col) {
-      reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_4, ones_bf16, col, 0, 0);  // line 26
+      cb_wait_front(between_4, col + 1);  // line 26
+      reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_4, ones_bf16, col, 0, 0);
     }
     recip_tile_init<false>();
     recip_tile<false>(0, VectorMode::C);
@@ -64,9 +66,9 @@ void kernel_main() {
     pack_tile(0, between_3);
     tile_regs_release();
     cb_push_back(between_3, 1);
-    cb_wait_front(between_3, 1);
     tile_regs_acquire();
     mul_bcast_cols_init(between_4, between_3);
+    cb_wait_front(between_3, 1);
     for (uint32_t j = 0; j < 4; ++j) {
       mul_tiles_bcast_cols(between_4, between_3, j, 0, j);  // line 26
     }

@@ -87,15 +87,15 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, between_54, 4);
+    cb_push_back(between_54, 4);
     tile_regs_release();
   }
-  cb_push_back(between_54, 16);
-  cb_wait_front(between_54, 16);
   cb_reserve_back(between_55, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, between_55);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);  // line 76
+    cb_wait_front(between_54, col + 1);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -108,8 +108,8 @@ void kernel_main() {
   tile_regs_release();
   cb_push_back(between_55, 1);  // line 76
   cb_pop_front(between_54, 16);  // line 77
-  cb_wait_front(between_55, 1);
   reduce_uninit();
+  cb_wait_front(between_55, 1);
   for (uint32_t col = 0; col < 16; col += 2) {
     tile_regs_acquire();
     mul_bcast_cols_init(x_dfb, between_55);  // line 77
@@ -126,14 +126,14 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, normed, 2);
+    cb_push_back(normed, 2);  // line 75
     tile_regs_release();
   }
   cb_pop_front(between_55, 1);
-  cb_push_back(normed, 16);  // line 75
-  cb_pop_front(gain_dfb, 16);
+  cb_pop_front(gain_dfb, 16);  // line 75
   cb_pop_front(x_dfb, 16);
-  cb_wait_front(normed, 16);  // line 107
   const uint32_t index = core_x * 8 + core_y;
+  cb_wait_front(normed, 16);  // line 107
   if (index % 64 < 48) {
     cb_wait_front(w_dfb, 16);  // line 109
     cb_reserve_back(out_dfb, 1);  // line 118
@@ -237,10 +237,10 @@ void kernel_main() {
     tile_regs_release();
   }
   cb_push_back(number_carried, 1);
-  cb_wait_front(number_carried, 1);
   cb_reserve_back(unwritten_52, 1);
   tile_regs_acquire();
   unary_bcast_init<BroadcastType::SCALAR>(number_carried);
+  cb_wait_front(number_carried, 1);
   unary_bcast<BroadcastType::SCALAR>(number_carried, 0, 0);
   copy_init(place_dfb);
   copy_tile(place_dfb, 0, 1);
@@ -251,7 +251,6 @@ void kernel_main() {
   pack_tile(1, unwritten_52);
   tile_regs_release();
   cb_push_back(unwritten_52, 1);
-  cb_wait_front(unwritten_52, 1);
   const uint32_t index3 = count_dfb_number / 32;
   cb_reserve_back(largest_carried, 1);  // line 240
   tile_regs_acquire();
@@ -276,9 +275,12 @@ void kernel_main() {
   }
   tile_regs_commit();
   tile_regs_wait();
-  pack_block(0, total_carried, 2);
+  for (uint32_t j = 0; j < 2; ++j) {
+    pack_tile(j, total_carried);  // line 234
+    cb_push_back(total_carried, 1);  // line 243
+  }
   tile_regs_release();
-  cb_push_back(total_carried, 2);  // line 243
+  cb_wait_front(unwritten_52, 1);  // line 231
   for (uint32_t page = core_x; page < index3 + 1; page += 8) {
     cb_wait_front(k_dfb, 2);  // line 236
     cb_wait_front(v_dfb, 2);
@@ -316,8 +318,7 @@ void kernel_main() {
       tile_regs_release();
       cb_push_back(scores_chosen, 1);  // line 240
     }
-    cb_wait_front(scores_chosen, 1);  // line 240
-    cb_wait_front(largest_carried, 1);
+    cb_wait_front(largest_carried, 1);  // line 240
     cb_wait_front(weight_carried, 1);  // line 242
     cb_wait_front(total_carried, 2);  // line 243
     cb_reserve_back(total_carried, 2);  // line 235
@@ -326,6 +327,7 @@ void kernel_main() {
     cb_reserve_back(between_55, 1);  // line 240
     tile_regs_acquire();
     reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_55);
+    cb_wait_front(scores_chosen, 1);
     reduce_tile<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, 0, 0, 0);
     copy_init(largest_carried);
     copy_tile(largest_carried, 0, 1);
@@ -337,10 +339,10 @@ void kernel_main() {
     pack_tile(1, largest_carried);
     tile_regs_release();
     cb_push_back(between_55, 1);
-    cb_wait_front(between_55, 1);  // line 241
-    cb_reserve_back(between_56, 1);
+    cb_reserve_back(between_56, 1);  // line 241
     tile_regs_acquire();
     sub_init(largest_carried, between_55);
+    cb_wait_front(between_55, 1);
     sub_tiles(largest_carried, between_55, 0, 0, 0);
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
     exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // shrink
@@ -361,14 +363,14 @@ void kernel_main() {
     tile_regs_release();
     cb_push_back(between_57, 1);
     cb_pop_front(between_55, 1);  // line 235
-    cb_wait_front(between_56, 1);  // line 243
-    cb_wait_front(between_57, 1);
     tile_regs_acquire();
-    mul_bcast_cols_init(total_carried, between_56);
+    mul_bcast_cols_init(total_carried, between_56);  // line 243
+    cb_wait_front(between_56, 1);
     for (uint32_t j = 0; j < 2; ++j) {
       mul_tiles_bcast_cols(total_carried, between_56, j, 0, j);  // line 243
     }
     matmul_block_init(between_57, v_dfb, 0, 2, 1, 1);
+    cb_wait_front(between_57, 1);
     matmul_block(between_57, v_dfb, 0, 0, 0, 0, 2, 1, 1);  // total, accumulates
     tile_regs_commit();
     tile_regs_wait();
@@ -398,8 +400,8 @@ void kernel_main() {
   cb_pop_front(unwritten_52, 1);
   cb_pop_front(number_carried, 1);  // line 231
   cb_wait_front(largest_carried, 1);  // line 235
-  cb_wait_front(total_carried, 2);
   cb_wait_front(weight_carried, 1);
+  cb_wait_front(total_carried, 2);
   if (core_x > 0) {
     cb_reserve_back(found_dfb, 4);  // line 247
     tile_regs_acquire();
@@ -447,9 +449,11 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, total_carried1, 2);
+    for (uint32_t j = 0; j < 2; ++j) {
+      pack_tile(j, total_carried1);  // line 252
+      cb_push_back(total_carried1, 1);
+    }
     tile_regs_release();
-    cb_push_back(total_carried1, 2);
     cb_reserve_back(weight_carried1, 1);
     tile_regs_acquire();
     unary_bcast_init<BroadcastType::COL>(weight_carried);
@@ -489,13 +493,13 @@ void kernel_main() {
       tile_regs_release();
       cb_push_back(between_57, 1);  // line 254
       cb_push_back(between_56, 1);
-      cb_wait_front(between_57, 1);  // line 257
-      cb_wait_front(between_56, 1);
       tile_regs_acquire();
       mul_init(total_carried1, between_57);
+      cb_wait_front(between_57, 1);  // line 257
       for (uint32_t j = 0; j < 2; ++j) {
         mul_tiles(total_carried1, between_57, j, 0, j);  // line 257
       }
+      cb_wait_front(between_56, 1);
       for (uint32_t j = 0; j < 2; ++j) {
         mul_tiles(others_dfb, between_56, j, 0, j);  // total, accumulates, line 257
       }
@@ -522,13 +526,12 @@ void kernel_main() {
     }
     cb_wait_front(largest_carried1, 1);
     cb_pop_front(largest_carried1, 1);
-    cb_wait_front(total_carried1, 2);
-    cb_wait_front(weight_carried1, 1);
     cb_reserve_back(out_dfb_31, 2);  // line 259
     cb_reserve_back(between_57, 1);  // line 260
     tile_regs_acquire();
     copy_init(weight_carried1);
-    copy_tile(weight_carried1, 0, 0);
+    cb_wait_front(weight_carried1, 1);  // line 252
+    copy_tile(weight_carried1, 0, 0);  // line 260
     recip_tile_init<false>();
     recip_tile<false>(0);
     tile_regs_commit();
@@ -536,9 +539,10 @@ void kernel_main() {
     pack_tile(0, between_57);
     tile_regs_release();
     cb_push_back(between_57, 1);
-    cb_wait_front(between_57, 1);
     tile_regs_acquire();
     mul_init(total_carried1, between_57);
+    cb_wait_front(total_carried1, 2);  // line 252
+    cb_wait_front(between_57, 1);  // line 260
     for (uint32_t j = 0; j < 2; ++j) {
       mul_tiles(total_carried1, between_57, j, 0, j);  // line 260
     }
@@ -613,15 +617,15 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, between_54, 4);
+    cb_push_back(between_54, 4);
     tile_regs_release();
   }
-  cb_push_back(between_54, 16);
-  cb_wait_front(between_54, 16);
   cb_reserve_back(between_55, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, between_55);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);  // line 76
+    cb_wait_front(between_54, col + 1);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -634,8 +638,8 @@ void kernel_main() {
   tile_regs_release();
   cb_push_back(between_55, 1);  // line 76
   cb_pop_front(between_54, 16);  // line 77
-  cb_wait_front(between_55, 1);
   reduce_uninit();
+  cb_wait_front(between_55, 1);
   for (uint32_t col = 0; col < 16; col += 2) {
     tile_regs_acquire();
     mul_bcast_cols_init(x_dfb_39, between_55);  // line 77
@@ -652,18 +656,18 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, normed_37, 2);
+    cb_push_back(normed_37, 2);  // line 75
     tile_regs_release();
   }
   cb_pop_front(between_55, 1);
-  cb_push_back(normed_37, 16);  // line 75
-  cb_pop_front(gain_dfb_40, 16);
+  cb_pop_front(gain_dfb_40, 16);  // line 75
   cb_pop_front(x_dfb_39, 16);
-  cb_wait_front(normed_37, 16);  // line 304
-  cb_wait_front(gate_dfb, 16);
+  cb_wait_front(gate_dfb, 16);  // line 304
   cb_wait_front(up_dfb, 16);
   cb_reserve_back(out_dfb_43, 1);
   tile_regs_acquire();
   matmul_init(normed_37, up_dfb, 0);  // line 305
+  cb_wait_front(normed_37, 16);  // line 304
   for (uint32_t k = 0; k < 16; ++k) {
     matmul_tiles(normed_37, up_dfb, k, k, 0);  // line 305
   }

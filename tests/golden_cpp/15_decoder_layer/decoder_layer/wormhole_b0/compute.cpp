@@ -67,15 +67,15 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, between_28, 4);
+    cb_push_back(between_28, 4);
     tile_regs_release();
   }
-  cb_push_back(between_28, 16);
-  cb_wait_front(between_28, 16);
   cb_reserve_back(between_29, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, between_29);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);  // line 76
+    cb_wait_front(between_28, col + 1);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -88,8 +88,8 @@ void kernel_main() {
   tile_regs_release();
   cb_push_back(between_29, 1);  // line 76
   cb_pop_front(between_28, 16);  // line 77
-  cb_wait_front(between_29, 1);
   reduce_uninit();
+  cb_wait_front(between_29, 1);
   for (uint32_t col = 0; col < 16; col += 2) {
     tile_regs_acquire();
     mul_bcast_cols_init(x_dfb, between_29);  // line 77
@@ -106,14 +106,14 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, normed, 2);
+    cb_push_back(normed, 2);  // line 75
     tile_regs_release();
   }
   cb_pop_front(between_29, 1);
-  cb_push_back(normed, 16);  // line 75
-  cb_pop_front(gain_dfb, 16);
+  cb_pop_front(gain_dfb, 16);  // line 75
   cb_pop_front(x_dfb, 16);
-  cb_wait_front(normed, 16);  // line 107
   const uint32_t index = core_x * 8 + core_y;
+  cb_wait_front(normed, 16);  // line 107
   if (index % 64 < 48) {
     cb_wait_front(w_dfb, 16);  // line 109
     cb_reserve_back(out_dfb, 1);  // line 118
@@ -217,10 +217,10 @@ void kernel_main() {
     tile_regs_release();
   }
   cb_push_back(number_carried, 1);
-  cb_wait_front(number_carried, 1);
   cb_reserve_back(unwritten_26, 1);
   tile_regs_acquire();
   unary_bcast_init<BroadcastType::SCALAR>(number_carried);
+  cb_wait_front(number_carried, 1);
   unary_bcast<BroadcastType::SCALAR>(number_carried, 0, 0);
   copy_init(place_dfb);
   copy_tile(place_dfb, 0, 1);
@@ -231,7 +231,6 @@ void kernel_main() {
   pack_tile(1, unwritten_26);
   tile_regs_release();
   cb_push_back(unwritten_26, 1);
-  cb_wait_front(unwritten_26, 1);
   const uint32_t index3 = count_dfb_number / 32;
   cb_reserve_back(largest_carried, 1);  // line 240
   tile_regs_acquire();
@@ -256,9 +255,12 @@ void kernel_main() {
   }
   tile_regs_commit();
   tile_regs_wait();
-  pack_block(0, total_carried, 2);
+  for (uint32_t j = 0; j < 2; ++j) {
+    pack_tile(j, total_carried);  // line 234
+    cb_push_back(total_carried, 1);  // line 243
+  }
   tile_regs_release();
-  cb_push_back(total_carried, 2);  // line 243
+  cb_wait_front(unwritten_26, 1);  // line 231
   for (uint32_t page = core_x; page < index3 + 1; page += 8) {
     cb_wait_front(angle_dfb, 2);  // line 236
     cb_wait_front(x_dfb_12, 2);
@@ -296,8 +298,7 @@ void kernel_main() {
       tile_regs_release();
       cb_push_back(scores_chosen, 1);  // line 240
     }
-    cb_wait_front(scores_chosen, 1);  // line 240
-    cb_wait_front(largest_carried, 1);
+    cb_wait_front(largest_carried, 1);  // line 240
     cb_wait_front(weight_carried, 1);  // line 242
     cb_wait_front(total_carried, 2);  // line 243
     cb_reserve_back(total_carried, 2);  // line 235
@@ -306,6 +307,7 @@ void kernel_main() {
     cb_reserve_back(between_29, 1);  // line 240
     tile_regs_acquire();
     reduce_init<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, between_29);
+    cb_wait_front(scores_chosen, 1);
     reduce_tile<PoolType::MAX, ReduceDim::REDUCE_ROW>(scores_chosen, ones_bf16, 0, 0, 0);
     copy_init(largest_carried);
     copy_tile(largest_carried, 0, 1);
@@ -317,10 +319,10 @@ void kernel_main() {
     pack_tile(1, largest_carried);
     tile_regs_release();
     cb_push_back(between_29, 1);
-    cb_wait_front(between_29, 1);  // line 241
-    cb_reserve_back(between_30, 1);
+    cb_reserve_back(between_30, 1);  // line 241
     tile_regs_acquire();
     sub_init(largest_carried, between_29);
+    cb_wait_front(between_29, 1);
     sub_tiles(largest_carried, between_29, 0, 0, 0);
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
     exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(0, VectorMode::None);  // shrink
@@ -341,14 +343,14 @@ void kernel_main() {
     tile_regs_release();
     cb_push_back(between_31, 1);
     cb_pop_front(between_29, 1);  // line 235
-    cb_wait_front(between_30, 1);  // line 243
-    cb_wait_front(between_31, 1);
     tile_regs_acquire();
-    mul_bcast_cols_init(total_carried, between_30);
+    mul_bcast_cols_init(total_carried, between_30);  // line 243
+    cb_wait_front(between_30, 1);
     for (uint32_t j = 0; j < 2; ++j) {
       mul_tiles_bcast_cols(total_carried, between_30, j, 0, j);  // line 243
     }
     matmul_block_init(between_31, x_dfb_12, 0, 2, 1, 1);
+    cb_wait_front(between_31, 1);
     matmul_block(between_31, x_dfb_12, 0, 0, 0, 0, 2, 1, 1);  // total, accumulates
     tile_regs_commit();
     tile_regs_wait();
@@ -378,8 +380,8 @@ void kernel_main() {
   cb_pop_front(unwritten_26, 1);
   cb_pop_front(number_carried, 1);  // line 231
   cb_wait_front(largest_carried, 1);  // line 235
-  cb_wait_front(total_carried, 2);
   cb_wait_front(weight_carried, 1);
+  cb_wait_front(total_carried, 2);
   if (core_x > 0) {
     cb_reserve_back(found_dfb, 4);  // line 247
     tile_regs_acquire();
@@ -427,9 +429,11 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, total_carried1, 2);
+    for (uint32_t j = 0; j < 2; ++j) {
+      pack_tile(j, total_carried1);  // line 252
+      cb_push_back(total_carried1, 1);
+    }
     tile_regs_release();
-    cb_push_back(total_carried1, 2);
     cb_reserve_back(scores_chosen, 1);
     tile_regs_acquire();
     unary_bcast_init<BroadcastType::COL>(weight_carried);
@@ -469,13 +473,13 @@ void kernel_main() {
       tile_regs_release();
       cb_push_back(between_31, 1);  // line 254
       cb_push_back(between_30, 1);
-      cb_wait_front(between_31, 1);  // line 257
-      cb_wait_front(between_30, 1);
       tile_regs_acquire();
       mul_init(total_carried1, between_31);
+      cb_wait_front(between_31, 1);  // line 257
       for (uint32_t j = 0; j < 2; ++j) {
         mul_tiles(total_carried1, between_31, j, 0, j);  // line 257
       }
+      cb_wait_front(between_30, 1);
       for (uint32_t j = 0; j < 2; ++j) {
         mul_tiles(part, between_30, j, 0, j);  // total, accumulates, line 257
       }
@@ -502,13 +506,12 @@ void kernel_main() {
     }
     cb_wait_front(number_carried, 1);
     cb_pop_front(number_carried, 1);
-    cb_wait_front(total_carried1, 2);
-    cb_wait_front(scores_chosen, 1);
     cb_reserve_back(y_dfb, 2);  // line 259
     cb_reserve_back(between_31, 1);  // line 260
     tile_regs_acquire();
     copy_init(scores_chosen);
-    copy_tile(scores_chosen, 0, 0);
+    cb_wait_front(scores_chosen, 1);  // line 252
+    copy_tile(scores_chosen, 0, 0);  // line 260
     recip_tile_init<false>();
     recip_tile<false>(0);
     tile_regs_commit();
@@ -516,9 +519,10 @@ void kernel_main() {
     pack_tile(0, between_31);
     tile_regs_release();
     cb_push_back(between_31, 1);
-    cb_wait_front(between_31, 1);
     tile_regs_acquire();
     mul_init(total_carried1, between_31);
+    cb_wait_front(total_carried1, 2);  // line 252
+    cb_wait_front(between_31, 1);  // line 260
     for (uint32_t j = 0; j < 2; ++j) {
       mul_tiles(total_carried1, between_31, j, 0, j);  // line 260
     }
@@ -593,15 +597,15 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, between_28, 4);
+    cb_push_back(between_28, 4);
     tile_regs_release();
   }
-  cb_push_back(between_28, 16);
-  cb_wait_front(between_28, 16);
   cb_reserve_back(between_29, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, between_29);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);  // line 76
+    cb_wait_front(between_28, col + 1);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -614,8 +618,8 @@ void kernel_main() {
   tile_regs_release();
   cb_push_back(between_29, 1);  // line 76
   cb_pop_front(between_28, 16);  // line 77
-  cb_wait_front(between_29, 1);
   reduce_uninit();
+  cb_wait_front(between_29, 1);
   for (uint32_t col = 0; col < 16; col += 2) {
     tile_regs_acquire();
     mul_bcast_cols_init(x_dfb, between_29);  // line 77
@@ -632,18 +636,18 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_block(0, normed, 2);
+    cb_push_back(normed, 2);  // line 75
     tile_regs_release();
   }
   cb_pop_front(between_29, 1);
-  cb_push_back(normed, 16);  // line 75
-  cb_pop_front(gain_dfb, 16);
+  cb_pop_front(gain_dfb, 16);  // line 75
   cb_pop_front(x_dfb, 16);
-  cb_wait_front(normed, 16);  // line 304
-  cb_wait_front(w_dfb, 16);
+  cb_wait_front(w_dfb, 16);  // line 304
   cb_wait_front(up_dfb, 16);
   cb_reserve_back(out_dfb, 1);
   tile_regs_acquire();
   matmul_init(normed, up_dfb, 0);  // line 305
+  cb_wait_front(normed, 16);  // line 304
   for (uint32_t k = 0; k < 16; ++k) {
     matmul_tiles(normed, up_dfb, k, k, 0);  // line 305
   }

@@ -46,10 +46,10 @@ void kernel_main() {
     }
     cb_push_back(C_local_kept, 16);
     cb_wait_front(bias_local, 4);  // line 28
-    cb_wait_front(C_local_kept, 16);  // line 30
     cb_reserve_back(C_local, 16);  // line 31
     pack_reconfig_data_format(C_local);
     pack_relu_config(ReluConfig::zero());
+    cb_wait_front(C_local_kept, 16);  // line 30
     for (uint32_t row = 0; row < 4; ++row) {
       for (uint32_t col = 0; col < 4; col += 2) {
         tile_regs_acquire();

@@ -41,8 +41,8 @@ void kernel_main() {
     pack_tile(1, between_2);
     tile_regs_release();
     cb_push_back(between_2, 1);
-    cb_wait_front(between_2, 1);  // line 19
-    cb_reserve_back(between_3, 8);
+    cb_reserve_back(between_3, 8);  // line 19
+    cb_wait_front(between_2, 1);
     for (uint32_t col = 0; col < 8; col += 2) {
       tile_regs_acquire();
       for (uint32_t j = 0; j < 2; ++j) {
@@ -62,16 +62,16 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_block(2, between_3, 2);
+      cb_push_back(between_3, 2);
       tile_regs_release();
     }
-    cb_push_back(between_3, 8);
     cb_pop_front(between_2, 1);  // line 23
-    cb_wait_front(between_3, 8);  // line 20
-    cb_reserve_back(between_2, 1);
+    cb_reserve_back(between_2, 1);  // line 20
     tile_regs_acquire();
     fill_tile(1, 0.0f);
     for (uint32_t col = 0; col < 8; ++col) {
-      copy_tile(between_3, col, 0);  // line 20
+      cb_wait_front(between_3, col + 1);  // line 20
+      copy_tile(between_3, col, 0);
       add_binary_tile(1, 0, 1);
     }
     sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();

@@ -69,10 +69,10 @@ void kernel_main() {
       pack_tile(0, largest_kept);
       tile_regs_release();
       cb_push_back(between_4, 1);
-      cb_wait_front(between_4, 1);  // line 28
-      cb_reserve_back(between_5, 2);
+      cb_reserve_back(between_5, 2);  // line 28
       tile_regs_acquire();
       unary_bcast_init<BroadcastType::COL>(between_4);
+      cb_wait_front(between_4, 1);
       for (uint32_t j = 0; j < 2; ++j) {
         unary_bcast<BroadcastType::COL>(between_4, 0, j);  // line 28
       }
@@ -92,13 +92,15 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(2, between_5, 2);
+      for (uint32_t j = 0; j < 2; ++j) {
+        pack_tile(j + 2, between_5);  // line 28
+        cb_push_back(between_5, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_5, 2);
-      cb_wait_front(between_5, 2);  // line 31
       tile_regs_acquire();
       fill_tile(1, 0.0f);  // line 29
       for (uint32_t col = 0; col < 2; ++col) {
+        cb_wait_front(between_5, col + 1);  // line 31
         copy_tile(between_5, col, 0);  // line 29
         add_binary_tile(1, 0, 1);
       }
@@ -124,9 +126,9 @@ void kernel_main() {
       cb_pop_front(largest_kept, 1);
       cb_pop_front(total_kept, 1);
     }
+    unary_bcast_init<BroadcastType::COL>(largest_kept);
     cb_wait_front(largest_kept, 1);  // line 32
     cb_wait_front(total_kept, 1);
-    unary_bcast_init<BroadcastType::COL>(largest_kept);
     for (uint32_t k = 0; k < 8; ++k) {
       cb_wait_front(x, 2);  // line 33
       cb_reserve_back(y, 2);  // line 36

@@ -47,8 +47,8 @@ void kernel_main() {
     pack_tile(1, between_4);
     tile_regs_release();
     cb_push_back(between_4, 1);  // line 47
-    cb_wait_front(between_4, 1);  // line 49
-    cb_reserve_back(between_5, 8);
+    cb_reserve_back(between_5, 8);  // line 49
+    cb_wait_front(between_4, 1);
     for (uint32_t col = 0; col < 8; col += 2) {
       tile_regs_acquire();
       unary_bcast_init<BroadcastType::COL>(between_4);
@@ -65,15 +65,15 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_block(2, between_5, 2);
+      cb_push_back(between_5, 2);
       tile_regs_release();
     }
-    cb_push_back(between_5, 8);
     cb_pop_front(between_4, 1);  // line 55
-    cb_wait_front(between_5, 8);  // line 51
-    cb_reserve_back(between_6, 8);
+    cb_reserve_back(between_6, 8);  // line 51
     square_tile_init();
     for (uint32_t run = 0; run < 8; run += 4) {
       tile_regs_acquire();
+      cb_wait_front(between_5, run + 4);  // line 51
       for (uint32_t tile = 0; tile < 4; ++tile) {
         copy_tile(between_5, tile + run, tile);  // line 51
       }
@@ -83,15 +83,15 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, between_6, 4);
+      cb_push_back(between_6, 4);
       tile_regs_release();
     }
-    cb_push_back(between_6, 8);
-    cb_wait_front(between_6, 8);  // line 52
-    cb_reserve_back(between_4, 1);
+    cb_reserve_back(between_4, 1);  // line 52
     tile_regs_acquire();
     fill_tile(1, 0.0f);
     for (uint32_t col = 0; col < 8; ++col) {
-      copy_tile(between_6, col, 0);  // line 52
+      cb_wait_front(between_6, col + 1);  // line 52
+      copy_tile(between_6, col, 0);
       add_binary_tile(1, 0, 1);
     }
     sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();

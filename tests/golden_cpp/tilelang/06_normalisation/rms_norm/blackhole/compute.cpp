@@ -40,15 +40,15 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, between_3, 4);
+      cb_push_back(between_3, 4);
       tile_regs_release();
     }
-    cb_push_back(between_3, 8);
-    cb_wait_front(between_3, 8);  // line 21
-    cb_reserve_back(between_4, 1);
+    cb_reserve_back(between_4, 1);  // line 21
     tile_regs_acquire();
     fill_tile(1, 0.0f);
     for (uint32_t col = 0; col < 8; ++col) {
-      copy_tile(between_3, col, 0);  // line 21
+      cb_wait_front(between_3, col + 1);  // line 21
+      copy_tile(between_3, col, 0);
       add_binary_tile(1, 0, 1);
     }
     sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();

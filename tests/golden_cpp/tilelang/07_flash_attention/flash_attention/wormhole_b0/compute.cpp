@@ -48,7 +48,13 @@ void kernel_main() {
     tile_regs_commit();
     tile_regs_wait();
     pack_reconfig_data_format(acc_o_kept);
-    pack_block(0, acc_o_kept, 4);
+    for (uint32_t i2 = 0; i2 < 2; ++i2) {
+      for (uint32_t j = 0; j < 2; ++j) {
+        const uint32_t index = i2 * 2 + j;
+        pack_tile(index, acc_o_kept);  // line 45
+        cb_push_back(acc_o_kept, 1);  // line 54
+      }
+    }
     tile_regs_release();
     tile_regs_acquire();
     for (uint32_t tile = 0; tile < 2; ++tile) {
@@ -56,7 +62,10 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, scores_max_kept, 2);
+    for (uint32_t i2 = 0; i2 < 2; ++i2) {
+      pack_tile(i2, scores_max_kept);  // line 47
+      cb_push_back(scores_max_kept, 1);  // line 54
+    }
     tile_regs_release();
     tile_regs_acquire();
     for (uint32_t tile = 0; tile < 2; ++tile) {
@@ -64,11 +73,11 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, logsum_kept, 2);
+    for (uint32_t i2 = 0; i2 < 2; ++i2) {
+      pack_tile(i2, logsum_kept);  // line 46
+      cb_push_back(logsum_kept, 1);  // line 54
+    }
     tile_regs_release();
-    cb_push_back(acc_o_kept, 4);  // line 54
-    cb_push_back(scores_max_kept, 2);
-    cb_push_back(logsum_kept, 2);
     for (uint32_t k = 0; k < 4; ++k) {
       cb_wait_front(K_shared, 4);  // line 55
       cb_wait_front(scores_max_kept, 2);  // line 16
@@ -88,11 +97,15 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_7, 4);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        for (uint32_t j = 0; j < 2; ++j) {
+          const uint32_t index = i2 * 2 + j;
+          pack_tile(index, between_7);  // line 61
+          cb_push_back(between_7, 1);
+        }
+      }
       tile_regs_release();
-      cb_push_back(between_7, 4);
-      cb_wait_front(between_7, 4);  // line 17
-      cb_reserve_back(between_8, 2);
+      cb_reserve_back(between_8, 2);  // line 17
       tile_regs_acquire();
       binary_max_tile_init();
       reconfig_data_format_srca(between_7);
@@ -100,7 +113,9 @@ void kernel_main() {
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
         fill_tile(i2 + 2, -__builtin_inff());  // line 17
         for (uint32_t col = 0; col < 2; ++col) {
-          copy_tile(between_7, i2 * 2 + col, i2);  // line 17
+          const uint32_t index = i2 * 2 + col;
+          cb_wait_front(between_7, index + 1);  // line 17
+          copy_tile(between_7, index, i2);
           binary_max_tile(i2 + 2, i2, i2 + 2);
         }
       }
@@ -124,17 +139,19 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, scores_max_kept, 2);
-      pack_block(2, between_8, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2 + 2, between_8);  // line 19
+        cb_push_back(between_8, 1);  // line 17
+      }
       tile_regs_release();
-      cb_push_back(between_8, 2);  // line 17
-      cb_wait_front(between_8, 2);  // line 19
       cb_reserve_back(between_9, 2);
       tile_regs_acquire();
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
         copy_tile(scores_max_kept, i2, i2);  // line 19
       }
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        copy_tile(between_8, i2, i2 + 2);  // line 19
+        cb_wait_front(between_8, i2 + 1);  // line 19
+        copy_tile(between_8, i2, i2 + 2);
       }
       for (uint32_t tile = 0; tile < 2; ++tile) {
         mul_unary_tile(tile, 0x3e38aa3bu /* 0.180337 */);  // line 19
@@ -148,9 +165,11 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_9, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_9);  // line 19
+        cb_push_back(between_9, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_9, 2);
       cb_reserve_back(between_10, 4);  // line 21
       cb_reserve_back(between_10_exact, 4);
       reconfig_data_format_srcb(between_8);
@@ -182,14 +201,14 @@ void kernel_main() {
       cb_push_back(between_10_exact, 4);
       cb_pop_front(between_7, 4);  // line 54
       cb_pop_front(between_8, 2);
-      cb_wait_front(between_9, 2);  // line 64
-      cb_wait_front(between_10, 4);
+      cb_wait_front(between_10, 4);  // line 64
       cb_wait_front(between_10_exact, 4);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
         reconfig_data_format_srca(between_9);
         reconfig_data_format_srcb(between_9);
         unary_bcast_init<BroadcastType::COL>(between_9);
+        cb_wait_front(between_9, row + 1);  // line 64
         for (uint32_t j = 0; j < 2; ++j) {
           unary_bcast<BroadcastType::COL>(between_9, row, j);  // line 64
         }
@@ -245,12 +264,12 @@ void kernel_main() {
     cb_wait_front(scores_max_kept, 2);
     cb_pop_front(Q_shared, 4);
     cb_pop_front(scores_max_kept, 2);
-    cb_wait_front(acc_o_kept, 4);  // line 68
-    cb_wait_front(logsum_kept, 2);
     cb_reserve_back(acc_o, 4);  // line 69
     reconfig_data_format_srcb(logsum_kept);
     div_binary_tile_init();
     pack_reconfig_data_format(acc_o);
+    cb_wait_front(acc_o_kept, 4);  // line 68
+    cb_wait_front(logsum_kept, 2);
     for (uint32_t row = 0; row < 2; ++row) {
       tile_regs_acquire();
       unary_bcast_init<BroadcastType::COL>(logsum_kept);

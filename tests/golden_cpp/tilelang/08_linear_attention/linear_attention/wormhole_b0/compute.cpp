@@ -61,12 +61,14 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_6, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_6);  // line 30
+        cb_push_back(between_6, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_6, 2);
-      cb_wait_front(between_6, 2);
       cb_reserve_back(between_7, 4);
       for (uint32_t row = 0; row < 2; ++row) {
+        cb_wait_front(between_6, row + 1);  // line 30
         for (uint32_t col = 0; col < 2; ++col) {
           tile_regs_acquire();
           fill_tile(0, 0.0f);  // line 30
@@ -90,16 +92,16 @@ void kernel_main() {
           tile_regs_commit();
           tile_regs_wait();
           pack_tile(3, between_7);
+          cb_push_back(between_7, 1);
           tile_regs_release();
         }
       }
-      cb_push_back(between_7, 4);
       cb_pop_front(between_6, 2);  // line 35
-      cb_wait_front(between_7, 4);  // line 31
       tile_regs_acquire();
       reconfig_data_format_srca(v);
       reconfig_data_format_srcb(between_7);
-      matmul_block_init(between_7, v, 0, 2, 2, 2);
+      matmul_block_init(between_7, v, 0, 2, 2, 2);  // line 31
+      cb_wait_front(between_7, 4);
       for (uint32_t k2 = 0; k2 < 2; ++k2) {
         matmul_block(between_7, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // out, line 31
       }
@@ -131,10 +133,14 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_8, 4);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        for (uint32_t j = 0; j < 2; ++j) {
+          const uint32_t index = i2 * 2 + j;
+          pack_tile(index, between_8);  // line 34
+          cb_push_back(between_8, 1);
+        }
+      }
       tile_regs_release();
-      cb_push_back(between_8, 4);
-      cb_wait_front(between_8, 4);
       tile_regs_acquire();
       reconfig_data_format_srca(state_kept_exact);
       copy_init(state_kept_exact);
@@ -145,6 +151,7 @@ void kernel_main() {
       }
       reconfig_data_format_srca(v);
       matmul_block_init(between_8, v, 0, 2, 2, 2);
+      cb_wait_front(between_8, 4);
       for (uint32_t k2 = 0; k2 < 2; ++k2) {
         matmul_block(between_8, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // state, accumulates, line 34
       }

@@ -45,11 +45,11 @@ void kernel_main() {
       cb_pop_front(B_shared, 2);
     }
     cb_push_back(C_local_kept, 8);
-    cb_wait_front(C_local_kept, 8);  // line 22
-    cb_reserve_back(C_local, 8);
+    cb_reserve_back(C_local, 8);  // line 22
     reconfig_data_format_srca(C_local_kept);
     copy_init(C_local_kept);
     pack_reconfig_data_format(C_local);
+    cb_wait_front(C_local_kept, 8);
     for (uint32_t run = 0; run < 8; run += 4) {
       tile_regs_acquire();
       for (uint32_t tile = 0; tile < 4; ++tile) {

@@ -67,9 +67,11 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 35
+        cb_push_back(between_7, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);
       cb_reserve_back(between_8, 2);
       tile_regs_acquire();
       copy_init(positions);
@@ -81,15 +83,17 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_8, 2);
+      for (uint32_t j = 0; j < 2; ++j) {
+        pack_tile(j, between_8);  // line 35
+        cb_push_back(between_8, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_8, 2);
-      cb_wait_front(between_7, 2);
-      cb_wait_front(between_8, 2);
       cb_reserve_back(between_9, 4);
       cb_reserve_back(between_9_exact, 4);
       reconfig_data_format_srcb(q);
+      cb_wait_front(between_8, 2);
       for (uint32_t row = 0; row < 2; ++row) {
+        cb_wait_front(between_7, row + 1);  // line 35
         for (uint32_t col = 0; col < 2; ++col) {
           tile_regs_acquire();
           reconfig_data_format_srca(k);
@@ -147,12 +151,13 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 40
+        cb_push_back(between_7, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);
       cb_wait_front(between_9, 4);  // line 36
       cb_wait_front(between_9_exact, 4);
-      cb_wait_front(between_7, 2);
       sfpu_mul_bcast_col_init();
       pack_reconfig_data_format(inner);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -165,6 +170,7 @@ void kernel_main() {
         }
         reconfig_data_format_srca(between_7);
         copy_init(between_7);
+        cb_wait_front(between_7, row + 1);  // line 36
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(between_7, row, j + 2);  // line 40
         }
@@ -213,10 +219,11 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_reconfig_data_format(between_7);
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 41
+        cb_push_back(between_7, 1);  // line 40
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);  // line 40
-      cb_wait_front(between_7, 2);  // line 41
       cb_reserve_back(between_9, 4);
       cb_reserve_back(between_9_exact, 4);
       sfpu_mul_bcast_col_init();
@@ -229,6 +236,7 @@ void kernel_main() {
         }
         reconfig_data_format_srca(between_7);
         copy_init(between_7);
+        cb_wait_front(between_7, row + 1);
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(between_7, row, j + 2);  // line 41
         }
@@ -255,12 +263,16 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_10, 4);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        for (uint32_t j = 0; j < 2; ++j) {
+          const uint32_t index = i2 * 2 + j;
+          pack_tile(index, between_10);  // line 43
+          cb_push_back(between_10, 1);
+        }
+      }
       tile_regs_release();
-      cb_push_back(between_10, 4);
       cb_pop_front(between_9, 4);  // line 29
       cb_pop_front(between_9_exact, 4);
-      cb_wait_front(between_10, 4);  // line 42
       tile_regs_acquire();
       copy_init(state_kept_exact);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
@@ -273,6 +285,7 @@ void kernel_main() {
       }
       reconfig_data_format_srca(v);
       matmul_block_init(between_10, v, 0, 2, 2, 2);
+      cb_wait_front(between_10, 4);  // line 42
       for (uint32_t k2 = 0; k2 < 2; ++k2) {
         matmul_block(between_10, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // state, accumulates, line 43
       }

@@ -68,9 +68,11 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 35
+        cb_push_back(between_7, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);
       cb_reserve_back(between_8, 2);
       tile_regs_acquire();
       copy_init(positions);
@@ -82,15 +84,17 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_8, 2);
+      for (uint32_t j = 0; j < 2; ++j) {
+        pack_tile(j, between_8);  // line 35
+        cb_push_back(between_8, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_8, 2);
-      cb_wait_front(between_7, 2);
-      cb_wait_front(between_8, 2);
       cb_reserve_back(between_9, 4);
       cb_reserve_back(between_9_exact, 4);
       reconfig_data_format_srcb(between_8);
+      cb_wait_front(between_8, 2);
       for (uint32_t row = 0; row < 2; ++row) {
+        cb_wait_front(between_7, row + 1);  // line 35
         for (uint32_t col = 0; col < 2; ++col) {
           tile_regs_acquire();
           unary_bcast_init<BroadcastType::ROW>(between_8);
@@ -145,18 +149,20 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 40
+        cb_push_back(between_7, 1);
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);
       cb_wait_front(between_9, 4);  // line 36
       cb_wait_front(between_9_exact, 4);
-      cb_wait_front(between_7, 2);
       pack_reconfig_data_format(inner);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
         reconfig_data_format_srca(between_7);
         reconfig_data_format_srcb(between_7);
         unary_bcast_init<BroadcastType::COL>(between_7);
+        cb_wait_front(between_7, row + 1);  // line 36
         for (uint32_t j = 0; j < 2; ++j) {
           unary_bcast<BroadcastType::COL>(between_7, row, j);  // line 40
         }
@@ -210,10 +216,11 @@ void kernel_main() {
       tile_regs_commit();
       tile_regs_wait();
       pack_reconfig_data_format(between_7);
-      pack_block(0, between_7, 2);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_7);  // line 41
+        cb_push_back(between_7, 1);  // line 40
+      }
       tile_regs_release();
-      cb_push_back(between_7, 2);  // line 40
-      cb_wait_front(between_7, 2);  // line 41
       cb_reserve_back(between_9, 4);
       cb_reserve_back(between_9_exact, 4);
       reconfig_data_format_srcb(between_7);
@@ -221,6 +228,7 @@ void kernel_main() {
         tile_regs_acquire();
         reconfig_data_format_srca(between_7);
         unary_bcast_init<BroadcastType::COL>(between_7);
+        cb_wait_front(between_7, row + 1);  // line 41
         for (uint32_t j = 0; j < 2; ++j) {
           unary_bcast<BroadcastType::COL>(between_7, row, j);  // line 41
         }
@@ -253,12 +261,16 @@ void kernel_main() {
       }
       tile_regs_commit();
       tile_regs_wait();
-      pack_block(0, between_10, 4);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        for (uint32_t j = 0; j < 2; ++j) {
+          const uint32_t index = i2 * 2 + j;
+          pack_tile(index, between_10);  // line 43
+          cb_push_back(between_10, 1);
+        }
+      }
       tile_regs_release();
-      cb_push_back(between_10, 4);
       cb_pop_front(between_9, 4);  // line 29
       cb_pop_front(between_9_exact, 4);
-      cb_wait_front(between_10, 4);  // line 42
       tile_regs_acquire();
       copy_init(state_kept_exact);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
@@ -272,6 +284,7 @@ void kernel_main() {
       reconfig_data_format_srca(v);
       reconfig_data_format_srcb(between_10);
       matmul_block_init(between_10, v, 0, 2, 2, 2);
+      cb_wait_front(between_10, 4);  // line 42
       for (uint32_t k2 = 0; k2 < 2; ++k2) {
         matmul_block(between_10, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // state, accumulates, line 43
       }

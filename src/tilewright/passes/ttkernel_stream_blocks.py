@@ -1,0 +1,254 @@
+"""What the compute thread packs for itself is handed over as it is packed, and waited for where it is read.
+
+A block that goes through L1 between two sections of DST is pushed as a whole when it is there, and its reader waits for all of
+it. Math stands still from the commit of the last section to the first tile of the next. Here every run of tiles is pushed when it
+is packed, every tile if one section packs them all; a wait stands where the first of its tiles is read, and asks for no more than
+that. So the packer and the unpacker work beside each other, and math goes on when one tile has come through.
+
+Requires: calls, with their inits placed; packs are not combined. Ensures: a block that the thread itself reads is pushed run by
+run, or tile by tile, where its packs are in order; its waits stand where it is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tilewright.diagnostics import counted
+from tilewright.dialects.attributes import KernelCBType, add, constant, constant_of, text_value
+from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, move_before, operations
+from tilewright.passes.context import PassContext
+from tilewright.passes.kernel_calls.buffers import call
+
+NAME = "ttkernel-stream-blocks"
+
+RESERVE, PUSH = "ttkernel.cb_reserve_back", "ttkernel.cb_push_back"
+WAIT, POP = "ttkernel.cb_wait_front", "ttkernel.cb_pop_front"
+PACK, ADDING = "ttkernel.pack_tile", "ttkernel.pack_reconfig_l1_acc"
+BUFFER = "ttkernel.get_compile_time_arg_val"
+SUB_BLOCKS = "ttl.sub_blocks"  # of a loop over runs of tiles, a section of DST each
+# Calls that read one tile of each of their buffers; indices stand behind the buffers, in the same order.
+BINARY = [f"{kind}_tiles{form}" for kind in ("add", "sub", "mul") for form in ("", "_bcast_cols", "_bcast_rows", "_bcast_scalar")]
+ONE_TILE = ("copy_tile", "unary_bcast", "transpose_wh_tile", "binary_dest_reuse_tiles", "reduce_tile")
+TILE_CALLS = frozenset(f"ttkernel.{name}" for name in (*ONE_TILE, *BINARY))
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "compute"]:
+        ops = operations(function)
+        buffers = [op.results[0] for op in ops if op.name == BUFFER and isinstance(op.results[0].type, KernelCBType)]
+        aliased = {str(op.attributes[ALIAS_OF]) for op in ops if op.name == BUFFER and ALIAS_OF in op.attributes}
+        for buffer in buffers:
+            owner = buffer.owner
+            assert isinstance(owner, Operation)
+            if ALIAS_OF in owner.attributes or str(owner.attributes.get("cb_index")) in aliased:
+                continue
+            users = [use.operation for use in buffer.uses]
+            waits = [op for op in users if op.name == WAIT]
+            pushes = [op for op in users if op.name == PUSH]
+            if not waits or not pushes or not any(op.name == PACK for op in users):
+                continue
+            parts = [_push_by_parts(push, buffer) for push in pushes]
+            for wait in waits:
+                _wait_where_read(wait, buffer, by_parts=all(parts))
+            if all(parts):
+                title = f"'{text_value(owner, 'name')}' is pushed {counted(min(parts), 'tile')} at a time"
+                context.trace.decide(NAME, title, "the thread reads it itself, and goes on when the first tile has come through")
+
+
+# Packs ------------------------------------------------------------------------------------------------------------------------
+
+
+def _push_by_parts(push: Operation, buffer: SSAValue) -> int:
+    """How many tiles are pushed at a time now; 0 if the block is still pushed as a whole."""
+    count, packs = constant_of(push.operands[1]), _packs_of(push, buffer)
+    if count is None or packs is None or sum(_trips(_loops(pack, push)) for pack in packs) != count:
+        return 0
+    sizes: list[int] = []
+    for pack in packs:
+        loops = _loops(pack, push)
+        tiles = [loop for loop in loops if SUB_BLOCKS not in loop.attributes]
+        alone = len(packs) == 1 and tiles == loops  # one section: nothing else is done while it is packed
+        sizes.append(1 if alone else _trips(tiles))
+        last = pack if alone or not tiles else tiles[0]
+        insert_after(call("cb_push_back", [buffer, _number(sizes[-1], last)], like=push), last)
+    erase(push)
+    return max(sizes)
+
+
+def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
+    """What is packed between the reserve and the push of a block; ``None`` if that is not all, each tile once and in order."""
+    block = push.parent
+    assert block is not None
+    found: list[Operation] = []
+    earlier = push.prev_op
+    while earlier is not None and not (earlier.name == RESERVE and earlier.operands[0] is buffer):
+        inside = operations(earlier)
+        if any(op.name == ADDING or (op.name in (PUSH, POP, WAIT) and op.operands[0] is buffer) for op in inside):
+            return None
+        users = [op for op in inside if buffer in op.operands and not _is_setup(op)]
+        if any(op.name != PACK or "out_of_order" in op.attributes for op in users):
+            return None
+        found = [*users, *found]
+        earlier = earlier.prev_op
+    if earlier is None or not found or any(not _is_counted(_loops(pack, push)) for pack in found):
+        return None
+    # The tiles of two packs in one loop would take turns; a pack beside others of its section is pushed with them.
+    together = len({ancestor_in(pack, block) for pack in found}) < len(found) or any(not _loops(pack, push) for pack in found)
+    return None if together else found
+
+
+def _is_setup(op: Operation) -> bool:
+    return "init" in op.name or "reconfig" in op.name or "startup" in op.name
+
+
+# Waits ------------------------------------------------------------------------------------------------------------------------
+
+
+def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> None:
+    count = constant_of(wait.operands[1])
+    first = _next_reader(wait, buffer)
+    if count is None or first is None:
+        return
+    move_before(wait, first)
+    if not by_parts or not isinstance(first, ForOp):
+        return
+    readers = [op for op in operations(first) if buffer in op.operands and not _is_setup(op)]
+    if not readers or any(op.name not in TILE_CALLS for op in readers):
+        return
+    indices = [index for op in readers for index in _indices(op, buffer)]
+    if SUB_BLOCKS in first.attributes:
+        covered = _wait_for_runs(wait, first, readers, buffer)
+    else:
+        covered = _wait_for_tiles(wait, readers, indices, buffer)
+    if covered is None:
+        return
+    after = _next_reader(first, buffer)
+    if after is not None and covered < count:
+        move_before(wait, after)
+    else:
+        erase(wait)
+
+
+def _wait_for_tiles(wait: Operation, readers: list[Operation], indices: list[SSAValue], buffer: SSAValue) -> int | None:
+    """One more tile before each call of a nest that takes them in order; how many tiles the nest has waited for."""
+    index, reader = indices[0], readers[0]
+    if any(other is not index for other in indices) or any(op.parent is not reader.parent for op in readers):
+        return None
+    loops = _loops(reader, wait)
+    if not _is_counted(loops) or [values[index] for values in _iterations(loops, [index])] != list(range(_trips(loops))):
+        return None
+    insert_before(call("cb_wait_front", [buffer, _sum(index, _number(1, reader), reader)], like=wait), reader)
+    return _trips(loops)
+
+
+def _wait_for_runs(wait: Operation, runs: ForOp, readers: list[Operation], buffer: SSAValue) -> int | None:
+    """The tiles of a run before the first call of the run that reads them; how many tiles the runs have waited for."""
+    body = runs.body.block
+    step, end = constant_of(runs.step), constant_of(runs.ub)
+    loops = [_loops(op, wait) for op in readers]
+    if step is None or end is None or constant_of(runs.lb) != 0 or not all(map(_is_counted, loops)):
+        return None
+    start = body.args[0]
+    for op, around in zip(readers, loops, strict=True):
+        for index in _indices(op, buffer):
+            if any(not 0 <= values[index] - values[start] < step for values in _iterations(around, [index, start])):
+                return None
+    first = next(op for op in body.ops if any(ancestor_in(reader, body) is op for reader in readers))
+    so_far = _sum(start, _number(step, first), first)
+    insert_before(call("cb_wait_front", [buffer, so_far], like=wait), first)
+    return end
+
+
+def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
+    """The next op of the block that reads tiles, or has one inside that does."""
+    later = op.next_op
+    while later is not None:
+        users = [inner for inner in operations(later) if buffer in inner.operands and not _is_setup(inner)]
+        if users:
+            return None if any(inner.name in (POP, PUSH, WAIT, RESERVE) for inner in users) else later
+        later = later.next_op
+    return None
+
+
+def _indices(op: Operation, buffer: SSAValue) -> list[SSAValue]:
+    """Which tiles of the buffer a call reads."""
+    count = sum(isinstance(operand.type, KernelCBType) for operand in op.operands)
+    return [op.operands[count + position] for position in range(count) if op.operands[position] is buffer]
+
+
+# Loops ------------------------------------------------------------------------------------------------------------------------
+
+
+def _loops(op: Operation, beside: Operation) -> list[ForOp]:
+    """The loops around ``op`` inside the block of ``beside``, the outermost first."""
+    found: list[ForOp] = []
+    parent = op.parent_op() if op.parent is not beside.parent else None
+    while parent is not None:
+        if isinstance(parent, ForOp):
+            found.insert(0, parent)
+        parent = parent.parent_op() if parent.parent is not beside.parent else None
+    return found
+
+
+def _is_counted(loops: Sequence[ForOp]) -> bool:
+    return all(constant_of(bound) is not None for loop in loops for bound in (loop.lb, loop.ub, loop.step))
+
+
+def _range(loop: ForOp) -> range:
+    low, high, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
+    assert low is not None and high is not None and step is not None
+    return range(low, high, step)
+
+
+def _trips(loops: Sequence[ForOp]) -> int:
+    count = 1
+    for loop in loops:
+        count *= len(_range(loop))
+    return count
+
+
+def _iterations(loops: Sequence[ForOp], wanted: Sequence[SSAValue]) -> Iterator[dict[SSAValue, int]]:
+    """The values of indices in every iteration; -1 for one that is more than sums and products of counters."""
+    for numbers in itertools.product(*map(_range, loops)):
+        known: dict[SSAValue, int] = {loop.body.block.args[0]: number for loop, number in zip(loops, numbers, strict=True)}
+        yield {value: _evaluated(value, known) for value in wanted}
+
+
+def _evaluated(value: SSAValue, known: dict[SSAValue, int]) -> int:
+    if value in known:
+        return known[value]
+    number = constant_of(value)
+    if number is None:
+        op: Any = value.owner
+        if isinstance(value, BlockArgument) or op.name not in ("arith.addi", "arith.muli"):
+            return -1
+        left, right = (_evaluated(operand, known) for operand in op.operands)
+        if left < 0 or right < 0:
+            return -1
+        number = left + right if op.name == "arith.addi" else left * right
+    known[value] = number
+    return number
+
+
+# Ops --------------------------------------------------------------------------------------------------------------------------
+
+
+def _number(value: int, before: Operation) -> SSAValue:
+    op = constant(value)
+    insert_before(op, before)
+    return op.results[0]
+
+
+def _sum(left: SSAValue, right: SSAValue, before: Operation) -> SSAValue:
+    op = add(left, right)
+    insert_before(op, before)
+    return op.results[0]

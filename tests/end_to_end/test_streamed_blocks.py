@@ -1,0 +1,76 @@
+"""Blocks that the compute thread packs for itself: pushed as they are packed, waited for where they are read."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from tilewright.timing import timeline
+
+COMPLEX = "o0.store(a * c - b * d)\no1.store(a * d + b * c)"
+GATED = "g = ttl.math.gelu(a)\no0.store(g * ttl.math.sigmoid(g + b))"
+ROWS = """e = ttl.math.exp(a)
+o0.store(e * ttl.math.broadcast(ttl.math.recip(ttl.math.reduce_sum(e, dims=[1])), dims=[1], shape=(2, 3)))"""
+
+
+def calls(program, name: str, buffer: str) -> list[str]:
+    """Counts that a call on a buffer is given, in the order of the text."""
+    return re.findall(rf"{name}\({buffer}\w*, ([^)]*)\)", program.cpp["compute"])
+
+
+def build(block_kernels, names: str, shape: tuple[int, int], outputs: int, body: str) -> str:
+    return block_kernels.single_block(dict.fromkeys(names, shape), [shape] * outputs, body)
+
+
+def arrays(make_array, names: str, shape: tuple[int, int]) -> list:
+    return [make_array(shape, "bf16", 0.5, 2.0) for _ in names]
+
+
+def test_one_section_hands_over_tile_by_tile(kernels, block_kernels, make_array):
+    inputs = arrays(make_array, "abcd", (2, 2))
+    outputs = [np.full_like(inputs[0], np.nan) for _ in range(2)]
+    program = kernels.run_everywhere(build(block_kernels, "abcd", (2, 2), 2, COMPLEX), *inputs, *outputs)
+    wide = [array.astype(np.float64) for array in inputs]
+    for got, want in zip(outputs, (wide[0] * wide[2] - wide[1] * wide[3], wide[0] * wide[3] + wide[1] * wide[2]), strict=True):
+        assert np.abs(got.astype(np.float64) - want).max() <= 2**-6 * np.abs(want).max()
+    assert calls(program, "cb_push_back", "spill") == ["1"] and calls(program, "cb_wait_front", "spill") == ["index + 1"]
+    text = program.cpp["compute"]
+    assert text.index("mul_tiles(a_buffer, c_buffer") < text.index("cb_wait_front(spill"), "what does not read it goes first"
+
+
+@pytest.mark.parametrize(("shape", "pushed"), [((4, 4), ["8"]), ((3, 5), ["8", "7"]), ((1, 8), ["1"]), ((1, 1), ["1"])])
+def test_runs_are_handed_over_one_by_one(kernels, block_kernels, make_array, shape, pushed):
+    inputs = arrays(make_array, "ab", shape)
+    out = np.full_like(inputs[0], np.nan)
+    program = kernels.run_everywhere(build(block_kernels, "ab", shape, 1, GATED), *inputs, out, round_trips=True)
+    x, y = (array.astype(np.float64) for array in inputs)
+    gate = x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
+    assert np.abs(out.astype(np.float64) - gate / (1 + np.exp(-gate - y))).max() < 2**-6
+    assert calls(program, "cb_push_back", "spill") == pushed
+
+
+def test_reductions_wait_for_what_they_read(kernels, block_kernels, make_array):
+    (a,) = inputs = arrays(make_array, "a", (2, 3))
+    out = np.full_like(a, np.nan)
+    program = kernels.run_everywhere(build(block_kernels, "a", (2, 3), 1, ROWS), *inputs, out, precision="fast")
+    e = np.exp(a.astype(np.float64))
+    assert np.abs(out.astype(np.float64) - e / e.sum(1, keepdims=True)).max() < 2**-9
+    assert "+ 1" in calls(program, "cb_wait_front", "between")[0]
+
+
+def test_math_waits_less(kernels, block_kernels, make_array, monkeypatch):
+    inputs = arrays(make_array, "abcd", (2, 2))
+    outputs = [np.zeros_like(inputs[0]) for _ in range(2)]
+    kernel = kernels.load(build(block_kernels, "abcd", (2, 2), 2, COMPLEX))
+    streamed = timeline.run(kernel.compile(*inputs, *outputs)).cycles
+    monkeypatch.setattr("tilewright.passes.ttkernel_stream_blocks.run", lambda module, context: None)
+    from tilewright import pipeline
+
+    pipeline.loaded.cache_clear()
+    kernel = kernels.load(build(block_kernels, "abcd", (2, 2), 2, COMPLEX + "\n"))
+    whole = timeline.run(kernel.compile(*inputs, *outputs)).cycles
+    pipeline.loaded.cache_clear()
+    assert streamed < 0.95 * whole
