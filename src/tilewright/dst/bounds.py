@@ -12,6 +12,7 @@ are worked out when they are asked for, and remembered.
 from __future__ import annotations
 
 from functools import cached_property
+from math import comb
 
 from tilewright.dst.model import (
     COPY_TIE,
@@ -28,6 +29,10 @@ from tilewright.dst.model import (
     bits,
     budgets,
 )
+
+# After a set of ops: cycles of copies, and per price of a load: leaves that save it if they are in DST, leaves that cost it if
+# they are not, and leaves that cost it if they are still to be packed.
+Correction = tuple[int, list[tuple[int, int, int, int]]]
 
 
 class Bounds:
@@ -50,6 +55,7 @@ class Bounds:
         self.unpack_saved = [sum(least_unpack[v] for v in bits(w.executes)) for w in model.variants]
         self.leaves = self._leaves()
         self.destroyers = [] if again else self._destroyers()
+        self.corrections: dict[int, Correction] = {}
         self.init_prices = [0, *((price << COST_SHIFT) + SWITCH_TIE for price in model.init_prices[1:])]  # scaled
         self.known_relaxed: dict[tuple[int, int], RelaxedBound] = {}
         self.relaxed_below = 1 << 30  # slots
@@ -121,16 +127,26 @@ class Bounds:
 
         The cheapest forms count a load into every form that destroys a leaf, so leaves in DST may save as much.
         """
-        left = ~executed
-        extra = 0
-        for bit, instances, price, may_destroy, must_hold in self.leaves:
-            if may_destroy & left:
-                extra -= price * (held & instances).bit_count()
-            elif not held & bit and (must_hold & left or pending & bit):
-                extra += price
-        for ops, free, least in self.destroyers:
-            extra += least * max((ops & left).bit_count() - free, 0)
+        extra, leaves = self.corrections.get(executed) or self._correction(executed)
+        for price, saved, needed, packed in leaves:
+            extra += price * (((needed | packed & pending) & ~held).bit_count() - (held & saved).bit_count())
         return extra
+
+    def _correction(self, executed: int) -> Correction:
+        left = ~executed
+        by_price: dict[int, tuple[int, int, int]] = {}
+        for bit, instances, price, may_destroy, must_hold in self.leaves:
+            saved, needed, packed = by_price.get(price, (0, 0, 0))
+            if may_destroy & left:
+                saved |= instances
+            elif must_hold & left:
+                needed |= bit
+            else:
+                packed |= bit
+            by_price[price] = saved, needed, packed
+        copies = sum(least * max((ops & left).bit_count() - free, 0) for ops, free, least in self.destroyers)
+        found = self.corrections[executed] = copies, [(price, *masks) for price, masks in by_price.items()]
+        return found
 
     @cached_property
     def _init_masks(self) -> list[tuple[int, int, int]]:
@@ -167,6 +183,9 @@ class Bounds:
             return None
         known = self.known_relaxed.get((tiles, slots))
         if known is None:
+            if self._relaxation.least_steps(slots) > STEP_LIMIT:
+                self.relaxed_below = slots
+                return None
             try:
                 known = RelaxedBound(self._relaxation, self.init_prices, tiles=tiles, slots=slots)
             except TooManyRows:
@@ -312,6 +331,34 @@ class Relaxation:
                 if dying & variant.destroys if variant.rule == IN_PLACE else dying:
                     return variant
         return None
+
+    @cached_property
+    def _first_ops(self) -> list[tuple[int, int]]:
+        """Of every op that needs no result: the slots its most frugal form takes at least, and how many steps it has."""
+        forms: dict[int, list[Variant]] = {}
+        for variant in self.sets.ready[0]:
+            if variant.executes == variant.result:
+                forms.setdefault(variant.op, []).append(variant)
+        return sorted(
+            (
+                max(1, min(len(self.uses[w.index]) + (w.rule == ZEROED) for w in variants)),
+                len({(w.init, w.math, len(self.uses[w.index])) for w in variants}),
+            )
+            for variants in forms.values()
+        )
+
+    def least_steps(self, slots: int) -> int:
+        """Steps at least in the rows of so many slots; counted before any is made.
+
+        Ops that need no result run in any order, and none of them runs at once. Each leaves one value waiting at most, so every
+        subset of them comes up that leaves room for one more; in each, those outside it are steps.
+        """
+        most = steps = 0
+        for count, (slots_of_one, forms) in enumerate(self._first_ops, start=1):
+            steps += forms
+            sizes = range(min(slots - slots_of_one + 2, count))  # of a subset: one op more than still leave room for another
+            most = max(most, steps * sum(comb(count - 1, size) for size in sizes))
+        return most
 
     def steps(self, executed: int) -> list[Step]:
         """What can come next; equal steps once."""

@@ -353,7 +353,8 @@ class _Travel:
                 self.ancestors[value] |= self.ancestors[operand]
         self.estimated: dict[_Section, float] = {}
         self.optimizers: dict[_Section, Optimizer] = {}
-        self.allocations: dict[_Section, Allocation | None] = {}
+        self.allocations: dict[_Section, Allocation] = {}
+        self.unfit: list[_Section] = []
 
     def parts_below(self, whole: Sequence[Part]) -> tuple[Part, ...] | None:
         """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
@@ -364,14 +365,12 @@ class _Travel:
             if best is not None and estimate > CLOSE_ESTIMATE * grown[-1][0]:
                 break
             sections = self._sections(trips) or []
-            if sum(self._least(section) for section in sections) >= cost:
-                if best is not None:
-                    break
+            if any(self._is_unfit(section) for section in sections):
                 continue
-            parts = self._parts(sections)
-            if parts is None or buffers_needed(self.problem, parts) > self.problem.round_trips:
+            parts = self._parts(sections, cost)
+            if parts is None or (parts and buffers_needed(self.problem, parts) > self.problem.round_trips):
                 continue
-            cycles = exposed_cycles(self.problem, parts)
+            cycles = exposed_cycles(self.problem, parts) if parts else cost
             if cycles < cost:
                 best, cost = parts, cycles
             elif best is not None:
@@ -457,14 +456,28 @@ class _Travel:
         waits = self.problem.costs.pack * section.spills.bit_count() / self.problem.tiles
         return self._optimizer(section).least_cycles + waits
 
-    def _parts(self, sections: Sequence[_Section]) -> tuple[Part, ...] | None:
-        """The cheapest part for every section; None if one does not fit."""
+    def _is_unfit(self, section: _Section) -> bool:
+        """Whether one was found not to fit that finds more in buffers and packs less: a load takes no more room than an op."""
+        packed = section.spills | mask_of(section.outputs)
+        return any(
+            not section.buffered & ~other.buffered and not (other.spills | mask_of(other.outputs)) & ~packed
+            for other in self.unfit
+        )
+
+    def _parts(self, sections: Sequence[_Section], below: float) -> tuple[Part, ...] | None:
+        """The cheapest part for every section; None if one does not fit, () as soon as they cannot cost less than ``below``."""
+        cycles = sum(self._least(section) for section in sections)
         parts: list[Part] = []
         for section in sections:
+            if cycles >= below:
+                return ()
             if section not in self.allocations:
-                self.allocations[section] = self._optimizer(section).run()
-            allocation = self.allocations[section]
-            if allocation is None:
-                return None
-            parts.append(part_of(self.problem, allocation, section.packs, section.spills.bit_count()))
+                found = self._optimizer(section).run()
+                if found is None:
+                    self.unfit.append(section)
+                    return None
+                self.allocations[section] = found
+            part = part_of(self.problem, self.allocations[section], section.packs, section.spills.bit_count())
+            cycles += exposed_cycles(self.problem, [part]) - self._least(section)
+            parts.append(part)
         return without_unread_spills(self.problem, parts)

@@ -117,3 +117,21 @@ def test_an_estimate_counts_copies_and_loads(bodies) -> None:
     tables = Bounds(Model(problem))
     assert whole >= tables.total + problem.costs.copy
     assert apart < whole
+
+
+def test_steps_counted_beforehand_are_never_too_many(fuzz, monkeypatch) -> None:
+    """A body is given up before its relaxed problem is looked at only where that would be given up too."""
+    monkeypatch.setattr("tilewright.dst.bounds.ROW_LIMIT", 1 << 30)
+    monkeypatch.setattr("tilewright.dst.bounds.STEP_LIMIT", 1 << 30)
+    close = 0
+    for seed in range(SEEDS):
+        model = Model(fuzz.random_problem(seed, most_ops=9))
+        bounds = Bounds(model)
+        for slots in range(1, 6):
+            relaxed = bounds.relaxed(1, slots)
+            assert relaxed is not None
+            steps = sum(len(relaxed.relaxation.steps(executed)) for executed in relaxed.ways)
+            counted = relaxed.relaxation.least_steps(slots)
+            assert counted <= steps, f"seed {seed}, {slots} slots"
+            close += counted > steps / 4
+    assert close > SEEDS
