@@ -1,11 +1,12 @@
 """How long compiling takes, in CPU milliseconds: a first process, a cached one, a warm compiler on kernels whose time with the
 peer's compiler is known, wide bodies, bodies of 10 to 10,000 ops.
 
-python benchmarks/compile_time.py [--runs N] [--ops 10,100,1000,10000] [--against OTHER/src] [--only processes,warm,...]
+python benchmarks/compile_time.py [--runs N] [--ops 10,100,1000,10000] [--against OTHER/src] [--peer PYTHON] [--only processes,warm,...]
 
 CPU time, least of several runs, because wall time on a shared machine measures the neighbours. The first line times a fixed
 loop: divide by it to compare machines. ``--against`` times another source tree in turn with this one: processes, warm kernels and
-wide bodies; the ratio is this tree's time over the other's.
+wide bodies; the ratio is this tree's time over the other's. ``--peer`` times the peer's compiler in turn with this one, with a Python
+that has it (tt-lang 1.1.1).
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from peer_compile import peer_text
 
 HERE = Path(__file__).resolve().parents[1]
 SOURCE = HERE / "src"
@@ -148,11 +152,10 @@ def time_processes(folder: Path, sources: list[Path], runs: int) -> None:
 
 # A warm compiler, in a process of each tree ----------------------------------------------------------------------------------------
 
-# Names, and milliseconds of the peer's compiler (tt-lang 1.1.1, passes and front end, on the machine where ours took 12 / 17 / 20
-# / 35 / 60 at the time).
+# Kernels that the peer compiles too (peer_compile.py).
 PEER_CASES = {
-    "a add 2x2": ("add", 32), "b exp(a*b+c) 8x8": ("exp(a*b+c)", 45), "f2 matmul +=": ("matmul with a K loop", 49),
-    "h2 six buffers": ("staged softmax", 40), "l flash attention": ("flash attention", 61),
+    "a add 2x2": "add", "b exp(a*b+c) 8x8": "exp(a*b+c)", "f2 matmul +=": "matmul with a K loop",
+    "h2 six buffers": "staged softmax", "l flash attention": "flash attention",
 }  # fmt: skip
 FUSED = "three threads, ten fused ops"
 WIDE = ("products of sums", "products far apart", "exponentials")  # 16 shared values, 47 ops and more
@@ -189,7 +192,7 @@ def peer_kernels() -> dict[str, tuple[str, list[tuple[int, int]]]]:
     for case in CASES:
         if case.name in PEER_CASES:
             shapes = [(rows * TILE, columns * TILE) for rows, columns in (*case.inputs.values(), *case.outputs)]
-            found[PEER_CASES[case.name][0]] = source_of(case), shapes
+            found[PEER_CASES[case.name]] = source_of(case), shapes
     return found
 
 
@@ -207,31 +210,60 @@ def wide_kernels() -> dict[str, tuple[str, list[tuple[int, int]]]]:
     return found
 
 
-def time_kernels(
-    folder: Path, sources: list[Path], kernels: dict[str, tuple[str, list[tuple[int, int]]]], rounds: int, runs: int
-) -> dict[str, list[float]]:
+def written(folder: Path, kernels: dict[str, tuple[str, list[tuple[int, int]]]]) -> Path:
+    """Kernels as files, and a file that lists them with the shapes of their arguments."""
+    folder.mkdir(exist_ok=True)
     listed: dict[str, tuple[str, list[tuple[int, int]]]] = {}
     for number, (name, (text, shapes)) in enumerate(kernels.items()):
         path = folder / f"kernel_{number}.py"
         path.write_text(text, encoding="utf-8")
         listed[name] = str(path), shapes
-    (folder / "kernels.json").write_text(json.dumps(listed), encoding="utf-8")
-    best = {name: [float("inf")] * len(sources) for name in kernels}
+    found = folder / "kernels.json"
+    found.write_text(json.dumps(listed), encoding="utf-8")
+    return found
+
+
+def compiled_by_us(source: Path, kernels: Path, runs: int) -> dict[str, float]:
+    command = [sys.executable, "-c", CHILD, str(kernels), str(runs)]
+    settings = {**os.environ, "PYTHONPATH": str(source)}
+    return json.loads(subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def compiled_by_peer(python: Path, kernels: Path, runs: int) -> dict[str, float]:
+    command = [str(python), str(HERE / "benchmarks" / "peer_compile.py"), str(kernels), str(runs)]
+    done = subprocess.run(command, capture_output=True, text=True)  # it prints what it leaks
+    found = [line for line in done.stdout.splitlines() if line.startswith("peer ")]
+    if not found:
+        raise SystemExit(f"{python} does not compile the peer's kernels:\n{done.stderr[-2000:]}")
+    return json.loads(found[0].removeprefix("peer "))
+
+
+def time_kernels(compilers: list[Callable[[], dict[str, float]]], rounds: int) -> dict[str, list[float]]:
+    """The least milliseconds of every kernel by every compiler, which work in turn."""
+    best: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for index, source in enumerate(sources):
-            command = [sys.executable, "-c", CHILD, str(folder / "kernels.json"), str(runs)]
-            settings = {**os.environ, "PYTHONPATH": str(source)}
-            found = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE).stdout
-            for name, taken in json.loads(found).items():
-                best[name][index] = min(best[name][index], taken)
+        for index, compiled in enumerate(compilers):
+            for name, taken in compiled().items():
+                values = best.setdefault(name, [float("inf")] * len(compilers))
+                values[index] = min(values[index], taken)
     return best
 
 
-def time_against(folder: Path, sources: list[Path], runs: int) -> None:
-    peer = dict(PEER_CASES.values())
-    for name, values in time_kernels(folder, sources, peer_kernels(), 3, runs).items():
-        show(f"warm: {name}", values, f"  peer {peer[name]} ms" if name in peer else "")
-    for name, values in time_kernels(folder, sources, wide_kernels(), 2, 1).items():
+def time_against(folder: Path, sources: list[Path], peer: Path | None, runs: int) -> None:
+    kernels = peer_kernels()
+    listed = written(folder / "warm", kernels)
+    compilers = [partial(compiled_by_us, source, listed, runs) for source in sources]
+    if peer is not None:
+        theirs = {name: (peer_text(name, text), shapes) for name, (text, shapes) in kernels.items()}
+        compilers.append(partial(compiled_by_peer, peer, written(folder / "peer", theirs), runs))
+    for name, values in time_kernels(compilers, 3).items():
+        ours, other = values[: len(sources)], values[len(sources) :]
+        show(f"warm: {name}", ours, f"  peer {other[0]:6.1f} ms, ours / peer {ours[0] / other[0]:.2f}" if other else "")
+
+
+def time_wide(folder: Path, sources: list[Path]) -> None:
+    listed = written(folder / "wide", wide_kernels())
+    for name, values in time_kernels([partial(compiled_by_us, source, listed, 1) for source in sources], 2).items():
         show(name, values)
 
 
@@ -358,8 +390,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--ops", default="10,100,1000,10000")
-    parser.add_argument("--against", type=Path)
-    parser.add_argument("--only", default="processes,warm,passes,bodies,size", help="what to measure")
+    parser.add_argument("--against", type=Path, metavar="SRC")
+    parser.add_argument("--peer", type=Path, metavar="PYTHON", help="a Python that has tt-lang and ttnn")
+    parser.add_argument("--only", default="processes,warm,wide,passes,bodies,size", help="what to measure")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",")
     sources = [SOURCE, *([arguments.against.resolve()] if arguments.against else [])]
@@ -368,7 +401,9 @@ def main() -> None:
         if "processes" in wanted:
             time_processes(Path(name), sources, arguments.runs)
         if "warm" in wanted:
-            time_against(Path(name), sources, arguments.runs * 2)
+            time_against(Path(name), sources, arguments.peer, arguments.runs * 2)
+        if "wide" in wanted:
+            time_wide(Path(name), sources)
         if "passes" in wanted:
             time_warm(Path(name), arguments.runs * 4)
         if "bodies" in wanted:
