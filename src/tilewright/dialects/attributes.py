@@ -523,12 +523,14 @@ def constant(value: int) -> ConstantOp:
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """The number behind an SSA value, if it is a constant."""
+    """The number behind an SSA value, if it is a constant. A truth is 0 or 1 (xDSL reads the one bit of an i1 as -1)."""
     owner = value.owner
     if type(owner) is not ConstantOp:
         return None
     number = owner.properties["value"]
-    return number.value.data if isinstance(number, IntegerAttr) else None
+    if not isinstance(number, IntegerAttr):
+        return None
+    return number.value.data & 1 if number.type == I1 else number.value.data
 
 
 def add(left: SSAValue, right: SSAValue) -> Operation:
