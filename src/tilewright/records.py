@@ -53,7 +53,7 @@ def _completed(cls: type[Any], kw_only: bool, eq: bool, frozen: bool) -> type[An
         made.__repr__ = _text
     if eq:
         made.__eq__, hashed = _comparison([one.name for one in known if one.compare])
-        made.__hash__ = hashed if frozen else None
+        made.__hash__ = cls.__dict__.get("__hash__") or (hashed if frozen else None)
     return made
 
 
@@ -213,7 +213,7 @@ def _as_dataclass(cls: Any, *, init: bool = True, repr: bool = True, eq: bool = 
         if "__eq__" not in own:
             made.__eq__ = equal
         if own.get("__hash__") is None:
-            made.__hash__ = hashed if frozen else None
+            made.__hash__ = cls.__dict__.get("__hash__") or (hashed if frozen else None)
     return made
 
 

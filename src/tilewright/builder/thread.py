@@ -39,7 +39,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import SIGNPOSTS, CoreOp, signposts_attr
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import erase, location_of, remember
+from tilewright.dialects.walking import block_ops, erase, location_of, remember
 from tilewright.integers import (
     COMPARISONS,
     PREDICATES,
@@ -151,7 +151,7 @@ class Emitter:
             yield ops
         finally:
             self.block = block
-        for op in list(scratch.ops):
+        for op in block_ops(scratch):
             op.detach()
             ops.append(op)
 
@@ -316,7 +316,7 @@ class Emitter:
 
 def erase_unused_arithmetic(block: IRBlock) -> None:
     """Integers the source computes but no op needs: the end of a slice, for one."""
-    for op in reversed(list(block.ops)):
+    for op in reversed(block_ops(block)):
         for region in op.regions:
             for inner in region.blocks:
                 erase_unused_arithmetic(inner)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 from typing_extensions import Self
 from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr, UnknownLoc
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues, Use
+from xdsl.ir import Attribute, Block, IRNode, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -309,6 +309,10 @@ class PlainOp(Operation, metaclass=InheritedKind):
     if not TYPE_CHECKING:  # which may take operands for the view that xDSL gives: it can do the same
         operands = property(attrgetter("_operands"), _set_operands)
         __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def is_ancestor(self, op: IRNode) -> bool:
+        """An op without regions is above nothing: xDSL asks this of every op it inserts, and goes up to the module."""
+        return op is self or (bool(self.regions) and super().is_ancestor(op))
 
     def replace_operand(self, place: int, value: SSAValue) -> None:
         use = self._operand_uses[place]

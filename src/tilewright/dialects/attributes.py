@@ -230,7 +230,7 @@ class _TilesType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def dims(self) -> tuple[int, ...]:
-        return tuple(dim.data for dim in self.shape)
+        return tuple([dim.data for dim in self.shape.data])
 
     @property
     def tile(self) -> TileType:
@@ -258,8 +258,8 @@ class _BufferType(_TilesType):
     @property
     def block_tiles(self) -> int:
         tiles = 1
-        for dim in self.dims:
-            tiles *= dim
+        for dim in self.shape.data:
+            tiles *= dim.data
         return tiles
 
     @property

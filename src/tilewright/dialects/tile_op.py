@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 from tilewright.dtypes import COMPUTED_INTEGERS, DTYPES, FLOATS
@@ -205,6 +205,17 @@ class UnitForm:
 
     def exists_in(self, release: str) -> bool:
         return release_key(self.since) <= release_key(release)
+
+    @cached_property
+    def orders(self) -> tuple[tuple[int, ...], ...]:
+        """Which of the op's operands the call takes first, second and so on; none if another form does the same."""
+        plain = tuple(range(sum(argument[0] in "db" and argument[1:].isdigit() for argument in self.args)))
+        # A dest-reuse form of a commuting op takes either operand from DST; DEST_TO_SRCA is the cheaper side.
+        if self.commutes and self.unit is Unit.REUSE_A:
+            return (plain, plain[::-1])
+        if self.commutes and self.unit is Unit.REUSE_B:
+            return ()
+        return (plain,)
 
     def keeps_table(self, template: Sequence[str]) -> bool:
         """Whether a call with these template arguments reads a table its init left in registers."""

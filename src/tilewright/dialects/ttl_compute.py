@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 from typing_extensions import Self
@@ -59,10 +58,10 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
 
-@lru_cache(maxsize=256)
-def _sizes(sizes: Attribute) -> tuple[int, ...]:
-    assert isinstance(sizes, DenseArrayBase)
-    return tuple(int(size) for size in sizes.get_values())
+def _first_size(sizes: Attribute) -> int:
+    """Of two numbers of 32 bits. Passes ask this more often than anything else about regions."""
+    assert type(sizes) is DenseArrayBase
+    return int.from_bytes(sizes.data.data[:4], "little")
 
 
 @irdl_op_definition
@@ -103,15 +102,17 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        return tuple(self._operands)[: _sizes(self.properties["operandSegmentSizes"])[0]]
+        return tuple(self._operands)[: _first_size(self.properties["operandSegmentSizes"])]
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
-        return tuple(self._operands)[_sizes(self.properties["operandSegmentSizes"])[0] :]
+        return tuple(self._operands)[_first_size(self.properties["operandSegmentSizes"]) :]
 
     @property
     def block(self) -> Block:
-        return self.body.block
+        block = self.regions[0].first_block  # the one it has; what IRDL generates looks that up each time
+        assert block is not None
+        return block
 
     @property
     def maps(self) -> tuple[AffineMapAttr, ...]:

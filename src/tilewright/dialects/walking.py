@@ -32,6 +32,16 @@ def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
     return [op for op in operations(root) if type(op) is kind]
 
 
+def block_ops(block: Block) -> list[Operation]:
+    """The ops of a block as they stand now. ``block.ops`` takes two calls per op, and ``list`` of it goes through them twice."""
+    found: list[Operation] = []
+    op = block.first_op
+    while op is not None:
+        found.append(op)
+        op = op._next_op  # pyright: ignore[reportPrivateUsage]
+    return found
+
+
 def _collect(root: Operation, found: list[Operation]) -> None:
     for region in root.regions:
         block = region.first_block
@@ -63,7 +73,8 @@ def function_of(op: Operation) -> FuncOp:
 
 def erase(op: Operation) -> None:
     """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have."""
-    assert all(result.first_use is None for result in op.results), f"{op.name} is still used"
+    for result in op.results:
+        assert result.first_use is None, f"{op.name} is still used"
     op.detach()
     op.drop_all_references()
 
@@ -89,16 +100,22 @@ def line_of(op: Operation) -> int | None:
     return place.line.data if isinstance(place, FileLineColLoc) else None
 
 
+def _sequence(ops: Operation | Sequence[Operation]) -> Sequence[Operation]:
+    if isinstance(ops, (list, tuple)):  # asked before whether it is one op, which takes xDSL longer to say
+        return ops
+    return [ops] if isinstance(ops, Operation) else ops
+
+
 def insert_before(ops: Operation | Sequence[Operation], before: Operation) -> None:
     block = before.parent
     assert block is not None, "the op stands in a block"
-    block.insert_ops_before([ops] if isinstance(ops, Operation) else ops, before)
+    block.insert_ops_before(_sequence(ops), before)
 
 
 def insert_after(ops: Operation | Sequence[Operation], after: Operation) -> None:
     block = after.parent
     assert block is not None, "the op stands in a block"
-    block.insert_ops_after([ops] if isinstance(ops, Operation) else ops, after)
+    block.insert_ops_after(_sequence(ops), after)
 
 
 def move_before(op: Operation, before: Operation) -> None:

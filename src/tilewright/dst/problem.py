@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from enum import Enum
+from functools import cached_property
 
 from tilewright.records import record
 
@@ -103,6 +104,14 @@ class Problem:
     round_trips: int = 0  # of these, how many may be used where nothing forces it but it costs less
     lasting_inits: frozenset[str] = frozenset()  # keys that nothing in the region undoes: set for one tile, they serve the next
     round_trip_saving: float = 0.0  # share of the cycles that such a use has to save
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept: a problem is looked up once by every pass that asks about its region."""
+        return hash((self.leaves, self.ops, self.outputs, self.capacity, self.tiles))
 
     @property
     def value_count(self) -> int:

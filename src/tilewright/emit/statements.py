@@ -377,9 +377,9 @@ ELEMENT_FUNCTIONS = {
 }
 
 
-def element_functions(body: Sequence[str]) -> list[str]:
+def element_functions(body: str) -> list[str]:
     """Those that the statements call."""
-    used = [lines for name, lines in ELEMENT_FUNCTIONS.items() if any(f"{name}(" in line for line in body)]
+    used = [lines for name, lines in ELEMENT_FUNCTIONS.items() if f"{name}(" in body]
     return [line for lines in used for line in (*lines, "")]
 
 

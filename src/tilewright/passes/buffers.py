@@ -45,6 +45,7 @@ WORDS: dict[type[Operation], str] = {
     CBPushOp: "push",
     PublishCBOp: "push",
 }
+SIDES = {kind: {"pop": "wait", "push": "reserve"}.get(word, word) for kind, word in WORDS.items()}
 NO_MEMORY = -1  # of a block that lies in no buffer
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
@@ -104,9 +105,7 @@ def buffer_name(op: Operation) -> str:
 
 def key_of(op: Operation) -> tuple[int, str]:
     """Buffer index and side (``wait`` or ``reserve``) of an acquire or release."""
-    word = WORDS[type(op)]
-    side = {"pop": "wait", "push": "reserve"}.get(word, word)
-    return bind_of(op.operands[0]).cb_index, side
+    return bind_of(op.operands[0]).cb_index, SIDES[type(op)]
 
 
 def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
@@ -135,7 +134,7 @@ def acquire_of(value: SSAValue) -> Operation | None:
     owner = value.owner
     while isinstance(owner, AttachCBOp):
         owner = owner.block.owner
-    return owner if isinstance(owner, Operation) and type(owner) in ACQUIRES else None
+    return owner if type(owner) in ACQUIRES else None  # pyright: ignore[reportReturnType]
 
 
 def held_block(value: SSAValue, queues: Mapping[tuple[int, str], Sequence[Operation]]) -> Operation | None:
@@ -158,9 +157,11 @@ def stays_in_dst(value: SSAValue) -> bool:
 
 def _attachment(value: SSAValue) -> AttachCBOp | None:
     owner = value.owner
-    while isinstance(owner, (CollapseShapeOp, ExtractSliceOp)):
+    while not isinstance(owner, AttachCBOp):
+        if not isinstance(owner, (CollapseShapeOp, ExtractSliceOp)):
+            return None
         owner = owner.operands[0].owner
-    return owner if isinstance(owner, AttachCBOp) else None
+    return owner
 
 
 def effects(value: SSAValue) -> Iterator[Operation]:

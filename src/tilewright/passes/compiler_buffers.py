@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 
 from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, LocationAttr, ModuleOp, UnitAttr, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -77,10 +76,13 @@ def rebound(like: BindCBOp, depth: int, number: int) -> BindCBOp:
 
 def idle(place: Operation, shape: tuple[int, ...], dtype: str) -> list[SSAValue]:
     """Buffers of this kind that an earlier region of the thread used for itself, in the order they were made."""
-    function = function_of(place)
-    wanted = cb_type(shape, dtype, 1)
-    binds = takewhile(lambda op: isinstance(op, BindCBOp), function.body.block.ops)  # `bind` adds to those at the top
-    return [op.results[0] for op in binds if SCRATCH in op.attributes and op.results[0].type == wanted]
+    found: list[SSAValue] = []
+    op = function_of(place).body.block.first_op
+    while isinstance(op, BindCBOp):  # `bind` adds to those at the top
+        if SCRATCH in op.attributes and op.results[0].type == cb_type(shape, dtype, 1):
+            found.append(op.results[0])
+        op = op.next_op
+    return found
 
 
 def scratch(place: Operation, shape: tuple[int, ...], dtype: str, count: int, location: LocationAttr) -> list[SSAValue]:
@@ -192,6 +194,9 @@ def storage_of(dtype: str, *, wide: bool) -> str:
     return "f32" if wide and dtype in SOURCE_FORMATS else dtype
 
 
+SHARE_OF_L1 = 0.5  # of what is free, for values that travel by choice; the rest is for regions that must be split
+
+
 @record
 class Taken:
     """What the buffers of a kernel leave for others."""
@@ -220,3 +225,15 @@ def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, besid
     fit = max(free, 0) // (compute.tiles * max(map(tile_bytes, formats), default=1))
     empty = idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
     return max(0, min(context.chip.max_buffers - beside.indices, fit)) + len(empty)
+
+
+def rooms(
+    compute: ComputeOp, formats: Sequence[str], context: PassContext, beside: Taken | None, *, travels: bool
+) -> tuple[int, int]:
+    """Buffers for values of a region that must travel, and for those that may.
+
+    No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
+    """
+    beside = beside or taken(compute, context)
+    must = min(room(compute, formats, context, beside), len(formats))
+    return must, min(room(compute, formats, context, beside, SHARE_OF_L1), len(formats)) if travels else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Any
 
 from xdsl.dialects.func import FuncOp
 
@@ -25,6 +26,8 @@ class PassContext:
     from_text: bool = False  # `ttl-expand-text-forms` has found the tensors: no front end made the module
     # By thread: what no pass can complete by itself. ttl-validate reports it together with what it finds.
     unresolved: dict[str, list[Diagnostic]] = field(default_factory=dict[str, list[Diagnostic]])
+    # What regions ask of the allocator, by region and configuration, each with what it was made from (`dst_problem`).
+    problems: dict[Any, tuple[Any, Any]] = field(default_factory=dict[Any, "tuple[Any, Any]"])
 
     @property
     def l1_left(self) -> int:

@@ -21,7 +21,7 @@ from tilewright.dialects.attributes import (
     loop_end,
     multiply,
 )
-from tilewright.dialects.walking import erase, insert_before, of_kind, operations
+from tilewright.dialects.walking import block_ops, erase, insert_before, of_kind, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttkernel-batch-transfers"
@@ -45,7 +45,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _is_counted(loop: ForOp) -> bool:
     """Whether all numbers that a batch multiplies are known; text may mark any loop."""
-    numbers = [op.operands[SCALED[op.name]] for op in loop.body.block.ops if op.name in SCALED]
+    numbers = [op.operands[SCALED[op.name]] for op in block_ops(loop.body.block) if op.name in SCALED]
     return constant_of(loop.step) == 1 and all(constant_of(number) is not None for number in numbers)
 
 
@@ -53,7 +53,7 @@ def _batch(loop: ForOp, size: int) -> None:
     step = constant(size)
     insert_before(step, loop)
     loop.operands[2] = step.results[0]
-    for op in list(loop.body.block.ops):
+    for op in block_ops(loop.body.block):
         place = SCALED.get(op.name)
         if place is not None:
             count = constant_of(op.operands[place])
@@ -108,4 +108,4 @@ def _made_from(moves: Operation, loop: ForOp) -> list[Operation]:
             needed.add(owner)
             if owner.name not in POINTERS:
                 pending += owner.operands
-    return [op for op in body.ops if op in needed]
+    return [op for op in block_ops(body) if op in needed]

@@ -10,7 +10,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant, constant_of, int_value
-from tilewright.dialects.walking import erase, insert_before, of_kind, operations
+from tilewright.dialects.walking import block_ops, erase, insert_before, of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 
@@ -59,7 +59,7 @@ def _replace(old: Operation, pack: Operation, first: int, count: int) -> None:
 def _combine_run(block: Block) -> None:
     """Packs written out one after the other."""
     run_: list[Operation] = []
-    for op in [*block.ops, None]:
+    for op in [*block_ops(block), None]:
         if op is not None and op.name in INDEX_OPS:
             continue
         if op is not None and op.name == PACK and _in_order(op) and constant_of(op.operands[0]) is not None:

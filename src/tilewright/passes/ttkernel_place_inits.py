@@ -21,7 +21,7 @@ from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_network import nested_value
-from tilewright.dialects.walking import insert_before, operations, place_of
+from tilewright.dialects.walking import block_ops, insert_before, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.math import (
@@ -84,27 +84,26 @@ class _Placement:
         self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
         self.summaries: dict[Block, Summary] = {}
         self.fillers: set[Operation] = set()  # calls that undo inits which record instructions
+        self.foreign: set[Operation] = set()  # the author's own C++
 
     def run(self) -> None:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
         startups = [op for op in calls if op.CALL.name in STARTUPS]
-        math = [op for op in calls if not is_init(op) and requirements(op, None)]
         foreign = [op for op in calls if op.name == EXTERNAL_CALL]
-        if not math:
-            self._start_external(startups, foreign)
-            return
-        wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
-        self.fillers = {op for op in calls if fills_replay(op, wide=wide)}
         tables = any(keeps_table(op) for op in calls)
-        state = self._start(startups, math)
+        math: list[KernelCallOp] = []
+        inits: list[KernelCallOp] = []
         pending: Operation | None = None
         for op in calls:
-            if op in startups:
+            if op.CALL.name in STARTUPS:
                 continue
             if is_init(op):
+                inits.append(op)
                 pending = op
                 continue
             found = requirements(op, pending, tables=tables)
+            if found:
+                math.append(op)
             if not self.hoist:
                 found = tuple(need for need in found if need.state not in ENGINES)
                 if pending is not None:
@@ -112,9 +111,14 @@ class _Placement:
             if found:
                 self.needs[op] = found
             pending = None
-        for op in calls:
-            if self.hoist and is_init(op) and op not in startups:
-                op.detach()
+        if not math:
+            self._start_external(startups, foreign)
+            return
+        wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
+        self.fillers, self.foreign = {op for op in calls if fills_replay(op, wide=wide)}, set(foreign)
+        state = self._start(startups, math)
+        for op in inits if self.hoist else ():
+            op.detach()
         self._place(self.entry, state)
         if state.get("edge") != WHOLE_TILES and self.entry.last_op is not None:
             self.entry.insert_op_before(call("reduce_uninit"), self.entry.last_op)
@@ -170,7 +174,7 @@ class _Placement:
     def _summary(self, block: Block) -> Summary:
         if block not in self.summaries:
             summary = Summary()
-            for op in block.ops:
+            for op in block_ops(block):
                 for need in self.needs.get(op, ()):
                     summary.add(need)
                 for region in op.regions:
@@ -188,7 +192,7 @@ class _Placement:
 
     def _after(self, block: Block, name: str, key: str | None) -> str | None:
         """The state ``name`` behind ``block`` if it is ``key`` in front; None where paths differ."""
-        for op in block.ops:
+        for op in block_ops(block):
             for need in self.needs.get(op, ()):
                 if need.state == name and (need.key != ANY or key is None):
                     key = need.key if need.key != ANY else None
@@ -203,16 +207,17 @@ class _Placement:
     # Placement --------------------------------------------------------------------------------------------------------
 
     def _place(self, block: Block, state: dict[str, str]) -> None:
-        for op in list(block.ops):
+        for op in block_ops(block):
             for need in self.needs.get(op, ()):
                 self._satisfy(need, state, op)
-            if isinstance(op, ForOp):
-                self._loop(op, state)
-            elif op.regions:
-                self._branches(op, state)
+            if op.regions:
+                if isinstance(op, ForOp):
+                    self._loop(op, state)
+                else:
+                    self._branches(op, state)
             if op in self.fillers:
                 self._forget(state)
-            if op.name == EXTERNAL_CALL:
+            if op in self.foreign:
                 state.clear()
                 state.update(AFTER_EXTERNAL)
 
@@ -235,8 +240,8 @@ class _Placement:
         body = loop.body.block
         summary = self._summary(body)
         inside = dict(state)
-        taken = any(op in self.fillers for op in body.walk())
-        foreign = any(op.name == EXTERNAL_CALL for op in body.walk())
+        inner = operations(loop) if self.fillers or self.foreign else []
+        taken, foreign = not self.fillers.isdisjoint(inner), not self.foreign.isdisjoint(inner)
         lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
         lost = set(summary.keys) if foreign else lost
         in_front: dict[str, Requirement] = {}

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import constant_of, text_attr
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import block_ops, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.math import is_init, source_format
@@ -38,7 +38,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _walk(block: Block, *, at_start: bool, full_sync: bool, change: bool) -> bool:
     """Whether addresses count from the start of the half behind ``block``; with ``change`` it is made so where needed."""
-    for op in list(block.ops):
+    for op in block_ops(block):
         if op.regions:
             inner = [nested for region in op.regions for nested in region.blocks]
             again = at_start and all(_walk(nested, at_start=at_start, full_sync=full_sync, change=False) for nested in inner)

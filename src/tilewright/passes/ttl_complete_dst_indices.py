@@ -21,7 +21,7 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import Unit, Writes
 from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, DstTileOp
-from tilewright.dialects.walking import of_kind, operations, place_of
+from tilewright.dialects.walking import block_ops, of_kind, operations, place_of
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
@@ -119,7 +119,7 @@ def _slot(value: SSAValue) -> int:
 def _replay(region: ComputeOp) -> None:
     """One tile through the body: every op must find in DST what it reads."""
     held: dict[int, SSAValue] = {}
-    for op in region.block.ops:
+    for op in block_ops(region.block):
         for value in op.operands:
             if not isinstance(value.type, TileType) or isinstance(value, BlockArgument):
                 continue

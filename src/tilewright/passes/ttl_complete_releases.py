@@ -19,7 +19,16 @@ from xdsl.ir import Block, Operation
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import trip_count
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
-from tilewright.dialects.walking import ancestor_in, insert_after, insert_before, line_of, operations, place_of, runs_after
+from tilewright.dialects.walking import (
+    ancestor_in,
+    block_ops,
+    insert_after,
+    insert_before,
+    line_of,
+    operations,
+    place_of,
+    runs_after,
+)
 from tilewright.passes.buffers import (
     ACQUIRES,
     RELEASE_OF,
@@ -102,7 +111,7 @@ class Completion:
         held: dict[Key, list[Operation]] = {}
         ends: dict[Operation, Operation] = {}  # acquire -> op of this region that releases it
         outside: dict[Key, list[Operation]] = {}
-        for op in list(block.ops):
+        for op in block_ops(block):
             if type(op) in ACQUIRES:
                 held.setdefault(key_of(op), []).append(op)
                 continue
@@ -117,7 +126,7 @@ class Completion:
                     held[key] = rest
                     if type(op) not in RELEASES and (_used_from(op, rest) or _used_in(op, gone[1:])):
                         self.problems.append(_shifted_inside(releases[0], [*gone[1:], *rest]))
-        order = {op: position for position, op in enumerate(block.ops)}
+        order = {op: position for position, op in enumerate(block_ops(block))}
         for key, queue in held.items():
             self._finish(block, key, queue, ends, order)
         return outside
@@ -176,7 +185,7 @@ class Completion:
 
 def _filled_views(acquire: Operation, block: Block) -> list[AttachCBOp]:
     """Blocks that regions in text fill: they name the buffer, not the reserve."""
-    found = (op for op in block.ops if isinstance(op, AttachCBOp) and isinstance(op.block.owner, EmptyOp))
+    found = (op for op in block_ops(block) if isinstance(op, AttachCBOp) and isinstance(op.block.owner, EmptyOp))
     return [op for op in found if op.buffer is acquire.operands[0]]
 
 

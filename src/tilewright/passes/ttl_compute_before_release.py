@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import text_value, trip_count
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, dtype_of, shape_of
 from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp, RunningOp
-from tilewright.dialects.walking import ancestor_in, erase, line_of, move_before, of_kind
+from tilewright.dialects.walking import ancestor_in, block_ops, erase, line_of, move_before, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import (
     ACQUIRES,
@@ -79,7 +79,7 @@ class LiveAcrossReleases:
 
     def walk(self, block: Block, queues: Queues) -> Queues:
         """Along the program, with the blocks that are held; returns those held at the end."""
-        for op in list(block.ops):
+        for op in block_ops(block):
             if type(op) in ACQUIRES:
                 queues.setdefault(key_of(op), []).append(op)
             elif type(op) in RELEASES:
@@ -288,6 +288,6 @@ def _handed_over_between(acquire: Operation, before: Operation) -> bool:
 def _last_use(wait: CBWaitOp, home: Block) -> Operation:
     """What stands in ``home`` and contains the last op that reads the block for good."""
     views = attached(wait)
-    order = {op: position for position, op in enumerate(home.ops)}
+    order = {op: position for position, op in enumerate(block_ops(home))}
     users = [top for view in views for effect in effects(view.results[0]) if (top := ancestor_in(effect, home)) is not None]
     return max([wait, *views, *users], key=lambda op: order[op])

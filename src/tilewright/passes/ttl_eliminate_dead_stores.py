@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation
 
 from tilewright.dialects.ttl import DEBUG_OPS, StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import block_ops, erase
 from tilewright.passes.buffers import acquire_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import blocks_of
@@ -26,7 +26,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _eliminate(block: Block) -> None:
     unseen: dict[Operation | None, list[StoreOp]] = {}  # by the reserve of the block
-    for op in list(block.ops):
+    for op in block_ops(block):
         if isinstance(op, StoreOp):
             target = acquire_of(op.target)
             if "accumulate" not in op.attributes and not _is_part(op):

@@ -20,7 +20,7 @@ from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int
 from tilewright.dialects.ttl import TILE_OPS, YieldOp, compute_functions, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
-from tilewright.dialects.walking import erase, insert_after, insert_before, line_of, of_kind
+from tilewright.dialects.walking import block_ops, erase, insert_after, insert_before, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
@@ -185,7 +185,7 @@ def _single_reader(section: Section) -> ComputeOp | None:
 
 
 def _read_by_matrix_unit(draft: ComputeOp) -> bool:
-    residents = [op.results[0] for op in draft.block.ops if isinstance(op, ResidentTileOp)]
+    residents = [op.results[0] for op in block_ops(draft.block) if isinstance(op, ResidentTileOp)]
     return any(isinstance(use.operation, IrregularTileOp) for value in residents for use in value.uses)
 
 
@@ -241,7 +241,7 @@ def _starts(section: Section, added: bool) -> list[PlannedRegion]:
             continue
         regions.append(_loading(number, block))
     # Those that replace a region stay where it stands, the others come right before the loop.
-    order = {op: place for place, op in enumerate(section.block.ops)}
+    order = {op: place for place, op in enumerate(block_ops(section.block))}
     return sorted(regions, key=lambda region: len(order) if region.replaces is None else order[region.replaces])
 
 
@@ -298,14 +298,14 @@ def _packing(number: int, value: RunningValue) -> PlannedRegion:
     """Packs a result into its buffer, from which the source goes on."""
     place = compiler_buffers.reserved(value.buffer, value.loop.location)[0 if value.taken_back else 1 :]
     resident = _resident(number, _tile_type(value))
-    edges = [edge for op in value.step.block.ops if (edge := packed_edge(op)) is not None]
+    edges = [edge for op in block_ops(value.step.block) if (edge := packed_edge(op)) is not None]
     resident.attributes |= {"edge": edges[0]} if edges else {}
     return PlannedRegion(END, _region(value, (), place[-1].results[0], resident), [None], before=place)
 
 
 def _masks_packer(compute: ComputeOp) -> bool:
     """While a reduction is set up the packer writes only what it fills, which is not what the end of the section packs."""
-    return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
+    return any(isinstance(op, TileReduceOp) for op in block_ops(compute.block))
 
 
 def _only_adds_reductions(value: RunningValue) -> bool:

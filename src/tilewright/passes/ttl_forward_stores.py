@@ -33,7 +33,7 @@ from tilewright.dialects.ttl_buffers import (
     CBWaitOp,
     acquires_below,
 )
-from tilewright.dialects.walking import erase, line_of, operations
+from tilewright.dialects.walking import block_ops, erase, line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import BLOCK_MATH, DemandedElements, shared_buffers
 from tilewright.passes.validation.communication import surely_ends
@@ -116,7 +116,7 @@ def _pairs_of(queue: SSAValue) -> list[StoreLoadPair] | None:
 
 
 def _pairs_in(body: Block, users: list[Operation]) -> list[StoreLoadPair] | None:
-    place = {op: number for number, op in enumerate(body.ops)}
+    place = {op: number for number, op in enumerate(block_ops(body))}
     columns = [sorted((user for user in users if isinstance(user, kind)), key=place.__getitem__) for kind in KINDS]
     if len({len(column) for column in columns}) != 1:
         return None
@@ -191,7 +191,7 @@ def _computed_once(block: SSAValue) -> bool:
         return False
     left = len(stores)
     started = False
-    for op in body.ops:
+    for op in block_ops(body):
         started = started or op in stores
         left -= op in stores
         if left == 0:
@@ -294,7 +294,7 @@ class PopSinking:
             return False
         body = last.parent
         assert body is not None
-        order = {op: position for position, op in enumerate(body.ops)}
+        order = {op: position for position, op in enumerate(block_ops(body))}
         places = [(pop, pop.next_op) for pop in sorted(pops, key=order.__getitem__)]
         for pop in pops:
             pop.detach()

@@ -33,7 +33,7 @@ from tilewright.dialects.ttl_compute import (
     L1AccumulateOp,
     MulAccumulateOp,
 )
-from tilewright.dialects.walking import ancestor_in, insert_after, insert_before, of_kind, operations, span_of
+from tilewright.dialects.walking import ancestor_in, block_ops, insert_after, insert_before, of_kind, operations, span_of
 from tilewright.passes.buffers import buffer_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.running_values import SECTION, ends_of, sections_of
@@ -113,7 +113,7 @@ def _bracket(compute: ComputeOp) -> None:
 def _bracket_block(block: Block) -> None:
     computes: list[Operation] = []
     packs: list[Operation] = []
-    for op in list(block.ops):
+    for op in block_ops(block):
         work = _work(op)
         if work == Work.COMPUTES | Work.PACKS:
             for region in op.regions:

@@ -49,7 +49,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import erase, insert_before, move_before, of_kind
+from tilewright.dialects.walking import block_ops, erase, insert_before, move_before, of_kind
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -86,7 +86,7 @@ class Lowering:
         self.block = block
         self.anchor: Operation = compute
         # While a reduction is set up the packer writes only what it fills.
-        edges = [edge for op in compute.block.ops if (edge := running_values.packed_edge(op)) is not None]
+        edges = [edge for op in block_ops(compute.block) if (edge := running_values.packed_edge(op)) is not None]
         self.edge = edges[0] if edges else None
 
     def run(self) -> None:
@@ -95,7 +95,7 @@ class Lowering:
         last = self.compute.block.last_op
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
-        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op) and not _is_no_call(op)]
+        steps = [op for op in block_ops(self.compute.block) if op is not last and not _is_index(op) and not _is_no_call(op)]
         if all(isinstance(op, ResidentTileOp) for op in steps):
             pass  # everything is where it will be packed from
         elif self.op_major and self.tiles > 1:
@@ -173,7 +173,7 @@ class Lowering:
         block = Block()
         self.nest_shape = shape or self.shape
         result = self._level(0, block, [], zero, body, carried)
-        for op in list(block.ops):
+        for op in block_ops(block):
             move_before(op, before)
         return result
 
@@ -440,7 +440,7 @@ class Lowering:
         new.results[0].name_hint = op.results[0].name_hint
         inner.add_op(new)
         self.close(inner, scratch)
-        for made in list(scratch.ops):
+        for made in block_ops(scratch):
             made.detach()
             self.block.insert_op_before(made, self.compute)
 

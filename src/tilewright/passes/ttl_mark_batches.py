@@ -39,7 +39,7 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.dialects.walking import erase, insert_before, of_kind, operations
+from tilewright.dialects.walking import block_ops, erase, insert_before, of_kind, operations
 from tilewright.grid import Core, NetSpec
 from tilewright.passes.buffers import bind_of, functions_of
 from tilewright.passes.compiler_buffers import rebound
@@ -158,7 +158,7 @@ def _candidate(loop: ForOp) -> Candidate | None:
         return None
     found = Candidate(loop, bounds[1])
     seen: set[tuple[type[Operation], int]] = set()
-    for op in loop.body.block.ops:
+    for op in block_ops(loop.body.block):
         if op.name.startswith("arith."):
             continue
         if not isinstance(op, KINDS) or (isinstance(op, NetPipeOp) and op.operands):

@@ -19,7 +19,7 @@ from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.tile_op import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
-from tilewright.dialects.walking import line_of, of_kind, operations
+from tilewright.dialects.walking import block_ops, line_of, of_kind, operations
 from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
 
@@ -98,6 +98,6 @@ class DemandedFaces:
 
 
 def _values_backwards(compute: ComputeOp) -> Iterator[SSAValue]:
-    for op in reversed(list(compute.block.ops)):
+    for op in reversed(block_ops(compute.block)):
         yield from op.results
     yield from compute.block.args

@@ -14,7 +14,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import buffer_type_of, i32_attr, trip_count
 from tilewright.dialects.ttl import ExternCallOp, StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, ReadElementOp, WriteElementOp
-from tilewright.dialects.walking import insert_after, insert_before, runs_after
+from tilewright.dialects.walking import block_ops, insert_after, insert_before, runs_after
 from tilewright.passes.buffers import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 from tilewright.passes.context import PassContext
 
@@ -39,7 +39,7 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
     """
     held: dict[Key, list[AttachCBOp]] = {}
     count = dict(outer)
-    for op in list(block.ops):
+    for op in block_ops(block):
         if type(op) in ACQUIRES:
             key = key_of(op)
             before = count.get(key, 0)

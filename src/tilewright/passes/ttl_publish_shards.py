@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
-from tilewright.dialects.walking import line_of
+from tilewright.dialects.walking import block_ops, line_of
 from tilewright.passes.buffers import buffers_of, functions_of
 from tilewright.passes.context import PassContext
 
@@ -37,4 +37,4 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _binds(function: FuncOp) -> list[BindCBOp]:
-    return [op for op in function.body.block.ops if isinstance(op, BindCBOp)]
+    return [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]

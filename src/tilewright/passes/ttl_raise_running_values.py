@@ -30,7 +30,7 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import TILE_OPS, compute_functions, name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, CBReserveOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_after, insert_before, line_of, of_kind
 from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -210,18 +210,25 @@ def _carried(function: FuncOp) -> list[Life]:
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
     binds = of_kind(module, BindCBOp)
+    bound: dict[int, list[BindCBOp]] = {}
+    for op in binds:
+        bound.setdefault(op.cb_index, []).append(op)
+    places: dict[Block, dict[Operation, int]] = {}
     aliased = {op.attributes[ALIAS_OF] for op in binds if ALIAS_OF in op.attributes}
-    for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
-        twins = [op for op in binds if op.cb_index == bind.cb_index and op is not bind]
+    for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]:
+        twins = [op for op in bound[bind.cb_index] if op is not bind]
         if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.attributes["cb_index"] in aliased:
             continue
-        lives = _lives(bind.results[0])
+        lives = _lives(bind.results[0], places)
         found += [life for life in lives if life is not None] if all(lives) else []
     return found
 
 
-def _lives(buffer: SSAValue) -> list[Life | None]:
-    """All lives of values in the buffer, if each piece of code takes back what it puts there; None stands for what is no life."""
+def _lives(buffer: SSAValue, places: dict[Block, dict[Operation, int]]) -> list[Life | None]:
+    """All lives of values in the buffer, if each piece of code takes back what it puts there; None stands for what is no life.
+
+    ``places`` keeps the order of the ops of each body, once it was asked for.
+    """
     bodies: dict[Block, list[Operation]] = {}
     for user in [use.operation for use in buffer.uses]:
         if isinstance(user, HANDOVERS) and user.parent is not None:
@@ -231,7 +238,9 @@ def _lives(buffer: SSAValue) -> list[Life | None]:
     lives: list[Life | None] = []
     other_order, steps = set[Block](), set[Block]()
     for body, handovers in bodies.items():
-        order = [op for op in body.ops if op in handovers]
+        if body not in places:
+            places[body] = {op: place for place, op in enumerate(block_ops(body))}
+        order = sorted(handovers, key=places[body].__getitem__)
         trips = [order[first : first + 4] for first in range(0, len(order), 4)]
         if any(tuple(map(type, trip)) != HANDOVERS for trip in trips):
             other_order.add(body)

@@ -20,7 +20,7 @@ from tilewright.dialects.tile_op import INTEGER_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import TENSOR_OPS, FillBlockOp, StoreOp, compute_functions, dtype_of, name_of, shape_of
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.walking import erase, insert_after, insert_before, line_of, of_kind, place_of
+from tilewright.dialects.walking import block_ops, erase, insert_after, insert_before, line_of, of_kind, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import ACCUMULATE, ACQUIRES, PACKER_ADDS, RELEASES, acquire_of, bind_of, key_of
 from tilewright.passes.context import PassContext
@@ -59,7 +59,7 @@ def _release_of(reserve: Operation) -> Operation | None:
     """The release of a block, if it stands in the same piece of code."""
     waiting: list[Operation] = []
     assert reserve.parent is not None
-    for op in reserve.parent.ops:
+    for op in block_ops(reserve.parent):
         if type(op) in ACQUIRES and key_of(op) == key_of(reserve):
             waiting.append(op)
         elif type(op) in RELEASES and key_of(op) == key_of(reserve) and waiting and waiting.pop(0) is reserve:

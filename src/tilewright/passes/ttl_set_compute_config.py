@@ -33,7 +33,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import of_kind, operations, span_of
+from tilewright.dialects.walking import block_ops, of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.dtypes import COMPUTED_INTEGERS, DTYPE_BY_NAME, WIDE
@@ -106,7 +106,7 @@ def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
 def _computed_wide(function: FuncOp) -> list[Operation]:
     """Tile ops whose result only a 32-bit DST holds: by its type, or because the vector unit reduces 32-bit tiles only."""
     regions = of_kind(function, ComputeOp)
-    return [op for region in regions for op in region.block.ops if op.results and _is_wide(op)]
+    return [op for region in regions for op in block_ops(region.block) if op.results and _is_wide(op)]
 
 
 def _is_wide(op: Operation) -> bool:
@@ -187,7 +187,7 @@ def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool, binary_ops: b
     """Buffers that some op can only read through the source registers, or may: they hold its bits, or the user permits it."""
     found: set[SSAValue] = set()
     for compute in of_kind(function, ComputeOp):
-        for op in compute.block.ops:
+        for op in block_ops(compute.block):
             possible = binary_ops and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
             if not possible and not isinstance(op, MATRIX_OPS):
                 continue
@@ -283,7 +283,7 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
         isinstance(op, TileOpBase)
         and op.SPEC.name == "mul"
         and not any(isinstance(operand, BlockArgument) for operand in op.operands)
-        for op in compute.block.ops
+        for op in block_ops(compute.block)
     )
 
 
@@ -313,7 +313,7 @@ class Fidelity:
 
     def cheapest(self, *, dst32: bool) -> str:
         """The fewest passes that lose nothing a result holds; all of them where nothing is multiplied."""
-        needed = [self._passes(compute, op, dst32) for compute in self.computes for op in compute.block.ops]
+        needed = [self._passes(compute, op, dst32) for compute in self.computes for op in block_ops(compute.block)]
         return FIDELITIES[max(needed, default=0) - 1]
 
     def _passes(self, compute: ComputeOp, op: Operation, dst32: bool) -> int:

@@ -24,7 +24,7 @@ from xdsl.ir import Operation
 from tilewright.dialects.attributes import buffer_type_of, int_value
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp, RunningOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import block_ops, erase, operations
 from tilewright.machine.threads import Event, Trace
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import Buffer, buffers_of, functions_of
@@ -234,7 +234,7 @@ def _rewrite(module: ModuleOp, shared: Shared) -> None:
     numbers = {index: number for number, index in enumerate(sorted(stands))}
     for function in functions_of(module):
         made: dict[int, BindCBOp] = {}
-        for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
+        for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]:
             own = shared.get(bind.cb_index, bind.cb_index)
             if own not in made:
                 made[own] = compiler_buffers.rebound(stands[own], depths[own], numbers[own])

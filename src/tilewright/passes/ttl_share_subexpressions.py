@@ -11,7 +11,7 @@ from xdsl.ir import Block, SSAValue
 
 from tilewright.diagnostics import counted
 from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import block_ops, erase
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import BLOCK_MATH
 
@@ -29,7 +29,7 @@ def _share(block: Block) -> int:
     """Within one block: a region runs where its stores stand, and computes what it reads from outside anew in any case."""
     known: dict[object, SSAValue] = {}
     count = 0
-    for op in list(block.ops):
+    for op in block_ops(block):
         if isinstance(op, BLOCK_MATH):
             attributes = tuple(sorted((name, str(value)) for name, value in op.attributes.items()))
             value = known.setdefault((op.name, tuple(op.operands), attributes, op.results[0].type), op.results[0])

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import TileType, block_type_of, identity_map
 from tilewright.dialects.ttl import YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
-from tilewright.dialects.walking import insert_before, of_kind
+from tilewright.dialects.walking import block_ops, insert_before, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 
@@ -26,7 +26,7 @@ NAME = "ttl-split-at-spills"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         for compute in of_kind(function, ComputeOp):
-            spills = [op for op in compute.block.ops if isinstance(op, SpillTileOp)]
+            spills = [op for op in block_ops(compute.block) if isinstance(op, SpillTileOp)]
             if spills:
                 _cut(compute, spills, function)
 
@@ -77,7 +77,7 @@ def _part(
     values: dict[SSAValue, SSAValue] = {value: body.args[number] for value, number in restored.items()}
     values.update(zip(compute.block.args[: len(compute.inputs)], body.args, strict=False))
     needed = _below(wanted, set(restored))
-    for op in compute.block.ops:
+    for op in block_ops(compute.block):
         if op in needed:
             body.add_op(op.clone(values))
     body.add_op(YieldOp.create(operands=[values[value] for value in wanted]))

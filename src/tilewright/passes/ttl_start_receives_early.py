@@ -22,7 +22,7 @@ from xdsl.traits import is_side_effect_free
 from tilewright.dialects.attributes import INDEX, is_tensor_type, text_attr
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.dialects.ttl_network import CoreTableOp, NetPipeOp, nested_attr
-from tilewright.dialects.walking import insert_before, move_before, of_kind
+from tilewright.dialects.walking import block_ops, insert_before, move_before, of_kind
 from tilewright.grid import Core, NetSpec, cores_of, table_of
 from tilewright.passes.buffers import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 from tilewright.passes.context import PassContext
@@ -117,7 +117,7 @@ def _turn(send: CopyOp, grid: Core) -> Turn | None:
     if loop is None:
         return None
     received = [copy for copy in of_kind(loop, CopyOp) if (end := pipe_of(copy)) is not None and end.net == pipe.net]
-    effects = [op for op in loop.body.block.ops if not _only_computes(op)]
+    effects = [op for op in block_ops(loop.body.block) if not _only_computes(op)]
     plain = all(isinstance(op, (CopyOp, WaitOp, YieldOp)) for op in effects)
     if len(received) != 1 or not plain or effects[0] is not received[0] or received[0].target is not send.source:
         return None

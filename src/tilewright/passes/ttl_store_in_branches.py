@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import ancestor_in, erase, insert_before, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_before, line_of, of_kind
 from tilewright.passes.buffers import acquire_of, attached, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.records import record
@@ -90,7 +90,7 @@ def _stores_behind(parted: Parted) -> list[StoreOp] | None:
     """The stores that read the value, if each could stand in the branches instead; in the order they have."""
     home = parted.branches.parent
     assert home is not None
-    order = {op: position for position, op in enumerate(home.ops)}
+    order = {op: position for position, op in enumerate(block_ops(home))}
     pending, seen, found = [parted.view], set[Operation](), list[StoreOp]()
     while pending:
         for use in pending.pop().uses:
@@ -114,7 +114,7 @@ def _made_behind(stores: list[StoreOp], parted: Parted) -> list[Operation]:
     """Ops behind the branches that the stores need besides the value, each after its operands."""
     home = parted.branches.parent
     assert home is not None
-    order = {op: position for position, op in enumerate(home.ops)}
+    order = {op: position for position, op in enumerate(block_ops(home))}
     needed = {op for store in stores for op in _math_from(store, home, order, order[parted.branches])}
     return sorted(needed - {defining_op(parted.view)}, key=order.__getitem__)
 

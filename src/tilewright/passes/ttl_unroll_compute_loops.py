@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, IrregularTileOp, MulAccumulateOp
-from tilewright.dialects.walking import erase, insert_before, operations
+from tilewright.dialects.walking import block_ops, erase, insert_before, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
@@ -37,7 +37,7 @@ def _unroll(loop: ForOp) -> None:
         insert_before(number, loop)
         values: dict[SSAValue, SSAValue] = {body.args[0]: number.results[0]}
         values.update(zip(body.args[1:], carried, strict=True))
-        for op in body.ops:
+        for op in block_ops(body):
             if op is body.last_op:
                 carried = [values.get(value, value) for value in op.operands]
                 break

@@ -19,7 +19,7 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import ALL_FACES, FACES, MEMBERS
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
-from tilewright.dialects.walking import of_kind, operations, span_of
+from tilewright.dialects.walking import block_ops, of_kind, operations, span_of
 from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
 
@@ -65,7 +65,7 @@ class _Computed:
         blocks = (*compute.inputs, *compute.outputs)
         for block, argument in zip(blocks, compute.block.args, strict=True):
             self.values[argument] = self.buffers.get(memory_of(block), ALL_FACES)
-        for op in compute.block.ops:
+        for op in block_ops(compute.block):
             if isinstance(op, YieldOp):
                 for value, block in zip(op.operands, compute.outputs, strict=True):
                     memory = memory_of(block)
@@ -84,7 +84,7 @@ class _Computed:
 
     def _problems(self, compute: ComputeOp) -> list[Diagnostic]:
         found: list[Diagnostic] = []
-        for op in compute.block.ops:
+        for op in block_ops(compute.block):
             if isinstance(op, YieldOp):
                 for value, block in zip(op.operands, compute.outputs, strict=True):
                     if self.values[value] != ALL_FACES and self.readers.get(memory_of(block)) is None:

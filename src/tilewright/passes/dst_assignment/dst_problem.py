@@ -50,13 +50,13 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import span_of
+from tilewright.dialects.walking import block_ops, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Plan, Problem, ResultRule
 from tilewright.hardware import SOURCE_FORMATS, Chip, dst_tiles
 from tilewright.passes import compiler_buffers
-from tilewright.passes.buffers import accumulates, buffer_of, fits_source
+from tilewright.passes.buffers import accumulates, attachment_of, buffer_of, fits_source
 from tilewright.passes.compiler_buffers import Taken
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
@@ -66,7 +66,6 @@ from tilewright.records import record
 
 DTYPE = "bf16"  # what a 16-bit DST holds without loss, so packing and unpacking change nothing
 MOST_OPS = 64  # of a region whose values may travel by choice
-SHARE_OF_L1 = 0.5  # of what is free, for values that travel by choice; the rest is for regions that must be split
 
 
 @record
@@ -77,6 +76,7 @@ class RegionProblem:
     uses: dict[tuple[int, int], FormUse]  # (op, form) -> how to write it
     buffers: tuple[str, ...] = ()  # that the leaves lie in
     span: Span | None = None  # of the region as a whole: one that only copies computes no value
+    travels: bool = False  # values may go through a buffer by choice
 
     def value(self, number: int) -> SSAValue:
         if self.problem.is_leaf(number):
@@ -102,10 +102,52 @@ def capacity_of(config: ComputeConfig, context: PassContext) -> int:
 def region_problem(
     compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool = False, beside: Taken | None = None
 ) -> RegionProblem:
-    """``packed``: what the region yields is packed and not kept in DST. ``beside``: what buffers take, if the caller knows it."""
+    """``packed``: what the region yields is packed and not kept in DST. ``beside``: what buffers take, if the caller knows it.
+
+    A region is asked about when the configuration is chosen, and again when registers are assigned: few change in between.
+    """
+    key, made_from = (compute, config, packed), _made_from(compute)
+    known = context.problems.get(key)
+    if known is not None and known[0] == made_from:
+        region = _in_room(known[1], compute, context, beside) if packed else known[1]
+        if region is not None:
+            return region
+    region = _region_problem(compute, config, context, packed=packed, beside=beside)
+    context.problems[key] = made_from, region
+    return region
+
+
+def _made_from(compute: ComputeOp) -> tuple[object, ...]:
+    """All of the IR that the problem of a region follows from, apart from the room that buffers leave."""
+    found: list[object] = [compute.location, dict(compute.attributes)]
+    for value in compute.operands:
+        view = attachment_of(value)
+        found += (value, value.type, view, dict(view.attributes), view.buffer, dict(defining_op(view.buffer).attributes))
+    for argument in compute.block.args:
+        found += (argument, argument.type, argument.name_hint)
+    for op in block_ops(compute.block):
+        found += (op, tuple(op.operands), dict(op.attributes), *(result.type for result in op.results))
+    return tuple(found)
+
+
+def _in_room(region: RegionProblem, compute: ComputeOp, context: PassContext, beside: Taken | None) -> RegionProblem | None:
+    """The same problem with the room that there is now; None if that offers other forms."""
+    problem = region.problem
+    formats = [op.storage for op in problem.ops]
+    room, trips = compiler_buffers.rooms(compute, formats, context, beside, travels=region.travels)
+    if (trips > 0) != (problem.round_trips > 0):
+        return None
+    if (room, trips) == (problem.spill_limit, problem.round_trips):
+        return region
+    return replace(region, problem=replace(problem, spill_limit=room, round_trips=trips))
+
+
+def _region_problem(
+    compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool, beside: Taken | None
+) -> RegionProblem:
     block = compute.block
     leaves = tuple(block.args[: len(compute.inputs)])
-    ops = tuple(op for op in block.ops if is_tile_math(op))
+    ops = tuple(op for op in block_ops(block) if is_tile_math(op))
     last = block.last_op
     assert last is not None
     numbers: dict[SSAValue, int] = {value: index for index, value in enumerate(leaves)}
@@ -115,14 +157,8 @@ def region_problem(
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
     halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
     formats = [compiler_buffers.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
-    # No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
-    room = trips = 0
-    if packed:
-        beside = beside or compiler_buffers.taken(compute, context)
-        room = min(compiler_buffers.room(compute, formats, context, beside), len(ops))
-        if _may_travel_by_choice(compute, ops, config, context):
-            share = SHARE_OF_L1
-            trips = min(compiler_buffers.room(compute, formats, context, beside, share), len(ops))
+    travels = packed and _may_travel_by_choice(compute, ops, config, context)
+    room, trips = compiler_buffers.rooms(compute, formats, context, beside, travels=travels) if packed else (0, 0)
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
@@ -139,7 +175,7 @@ def region_problem(
         spill_overhead=timing_constants.BUFFER_HANDSHAKE,
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
-    problem_ops = tuple(replace(builder.op(index, op), storage=formats[index]) for index, op in enumerate(ops))
+    problem_ops = tuple([builder.op(index, op, formats[index]) for index, op in enumerate(ops)])
     problem = Problem(
         leaves=loads,
         ops=problem_ops,
@@ -154,7 +190,7 @@ def region_problem(
         round_trip_saving=0.0 if context.options.round_trips else timing_constants.UNCERTAINTY,
     )
     buffers = tuple(name_of(defining_op(buffer_of(value)), "") for value in compute.inputs)
-    return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute))
+    return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute), travels)
 
 
 def plans_under(
@@ -295,12 +331,13 @@ class FormBuilder:
         self.round_trips = round_trips  # results may go through a buffer, where the matrix unit can read them
         self.uses: dict[tuple[int, int], FormUse] = {}
 
-    def op(self, index: int, op: Operation) -> Op:
+    def op(self, index: int, op: Operation, storage: str) -> Op:
         forms = self._row_forms(op) if isinstance(op, TileOpBase) else self._irregular_forms(op)
         for number, (_, use) in enumerate(forms):
             self.uses[index, number] = use
         operands = tuple(self.numbers[value] for value in op.operands)
-        return Op(operands=operands, forms=tuple(form for form, _ in forms), name=op.name.removeprefix("ttl.tile_"))
+        name = op.name.removeprefix("ttl.tile_")
+        return Op(operands=operands, forms=tuple([form for form, _ in forms]), name=name, storage=storage)
 
     # Costs ------------------------------------------------------------------------------------------------------------
 
@@ -348,7 +385,7 @@ class FormBuilder:
         for form in op.SPEC.forms:
             if not form.exists_in(self.options.metal):
                 continue
-            for order in _orders(form):
+            for order in form.orders:
                 built = self._row_form(op, form, order)
                 if built is not None:
                     found.append((built, FormUse(form.unit.value)))
@@ -550,14 +587,3 @@ class FormBuilder:
         template = reduce_template(op.kind, op.dim)
         rows, cols = op.counts
         return self.cost("reduce_tile", template), f"reduce<{template}>", rows * cols
-
-
-def _orders(form: UnitForm) -> tuple[tuple[int, ...], ...]:
-    count = sum(argument[0] in "db" and argument[1:].isdigit() for argument in form.args)
-    plain = tuple(range(count))
-    # A dest-reuse form of a commuting op takes either operand from DST; DEST_TO_SRCA is the cheaper side.
-    if form.commutes and form.unit is Unit.REUSE_A:
-        return (plain, plain[::-1])
-    if form.commutes and form.unit is Unit.REUSE_B:
-        return ()
-    return (plain,)

@@ -50,7 +50,7 @@ from tilewright.dialects.ttl_buffers import (
     RunningOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
-from tilewright.dialects.walking import ancestor_in, erase, insert_before, of_kind
+from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_before, of_kind
 from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
@@ -221,7 +221,7 @@ def result_copy(value: RunningValue) -> ComputeOp | None:
         return None
     copy = readers[0]
     target = attached_buffer(copy.outputs[0])
-    if len(list(copy.block.ops)) != 1 or target is None or copy.outputs[0].type != value.step.outputs[0].type:
+    if len(block_ops(copy.block)) != 1 or target is None or copy.outputs[0].type != value.step.outputs[0].type:
         return None
     views = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
     return copy if value.start is not None and len(value.start.outputs) == 1 and len(views) == 1 else None
@@ -273,7 +273,7 @@ def drop_unused(buffer: SSAValue, function: FuncOp) -> None:
 
 def erase_dropped(function: FuncOp) -> None:
     """Buffers that were kept in DST, once nothing names them."""
-    for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp) and IN_DST in op.attributes]:
+    for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp) and IN_DST in op.attributes]:
         for view in [use.operation for use in bind.results[0].uses]:
             if not any(result.uses for result in view.results):
                 erase(view)

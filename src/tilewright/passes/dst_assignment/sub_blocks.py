@@ -36,7 +36,7 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
-from tilewright.dialects.walking import erase, move_before
+from tilewright.dialects.walking import block_ops, erase, move_before
 from tilewright.dst.problem import Part, Plan, Problem
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import DYNAMIC, bind_of, row_major
@@ -235,7 +235,7 @@ def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> 
 
 
 def _move_all_before(scratch: Block, anchor: Operation) -> None:
-    for op in list(scratch.ops):
+    for op in block_ops(scratch):
         move_before(op, anchor)
 
 
@@ -254,7 +254,7 @@ def smaller(
     """
     body = compute.detach_region(compute.body) if last else compute.body.clone()
     inner = body.block
-    for op in list(inner.ops):
+    for op in block_ops(inner):
         if not isinstance(op, LinearizedIndexOp):
             continue
         load = next(iter(op.results[0].uses)).operation

@@ -42,7 +42,7 @@ from tilewright.dialects.ttl_buffers import (
     TensorAccessorOp,
     TensorSliceOp,
 )
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import block_ops, erase, operations
 from tilewright.passes.buffers import acquire_of, buffer_of
 from tilewright.records import record
 
@@ -205,7 +205,7 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
             groups.append(stores)
         stores, math, released = [], set[Operation](), False
 
-    for op in block.ops:
+    for op in block_ops(block):
         if isinstance(op, StoreOp):
             below = set(math_below([op.value]))
             if isinstance(op.value.owner, FillBlockOp) and isinstance(acquire_of(op.target), RunningOp):

@@ -52,7 +52,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
-from tilewright.dialects.walking import erase, insert_before, move_before
+from tilewright.dialects.walking import block_ops, erase, insert_before, move_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 
 # Index arithmetic ---------------------------------------------------------------------------------------------------------
@@ -476,7 +476,7 @@ class MovementConverter:
         erase(placeholder)
         for body, _, _ in anchors:
             body.add_op(loop_end())
-        for new in list(scratch.ops):
+        for new in block_ops(scratch):
             move_before(new, op)
 
     def _guard(

@@ -430,7 +430,8 @@ def _template(op: KernelCallOp) -> list[str]:
 
 def keeps_table(op: KernelCallOp) -> bool:
     """Whether the call reads a table that any other vector call would overwrite."""
-    return op.FORM is not None and op.FORM.call == op.CALL.name and op.FORM.keeps_table(_template(op))
+    form = op.FORM
+    return form is not None and form.lookup and form.call == op.CALL.name and form.keeps_table(_template(op))
 
 
 def fills_replay(op: KernelCallOp, *, wide: bool) -> bool:
@@ -438,8 +439,9 @@ def fills_replay(op: KernelCallOp, *, wide: bool) -> bool:
 
     Exact exp for a 16-bit DST does so: it is twenty instructions, recorded each time.
     """
-    form, template = op.FORM, _template(op)
+    form = op.FORM
     if op.CALL.name == "exp_tile" and form is not None:
+        template = _template(op)
         short = not wide or is_narrow(form.template, template)
         return short and not is_approximate(form.template, form.defaults, template)
     return op.CALL.name in REPLAY_FILLERS

@@ -27,7 +27,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import operations, place_of
+from tilewright.dialects.walking import block_ops, operations, place_of
 from tilewright.grid import Core
 from tilewright.passes.buffers import (
     ACQUIRES,
@@ -91,7 +91,7 @@ class BlockChecker:
         self.problems.append(problem(code, message, op, **words))  # pyright: ignore
 
     def walk(self, block: Block, state: Held) -> Held:
-        for op in block.ops:
+        for op in block_ops(block):
             if type(op) in ACQUIRES:
                 state.queues.setdefault(key_of(op), []).append(op)
                 state.written[op] = NEVER
@@ -327,7 +327,7 @@ HELP = "tile_regs_acquire, the math, tile_regs_commit, tile_regs_wait, the packs
 
 def _walk(block: Block, due: int, problems: list[Diagnostic]) -> int:
     """The step that is due behind ``block``, if ``due`` is in front of it. A loop or a branch leaves it as it finds it."""
-    for op in block.ops:
+    for op in block_ops(block):
         step = STEPS.get(op.name)
         if step is not None:
             if step != due:
@@ -473,7 +473,7 @@ def _too_large(buffers: dict[int, Buffer], table: dict[str, int], context: PassC
 
 
 def _binds(function: FuncOp) -> list[BindCBOp]:
-    return [op for op in function.body.block.ops if isinstance(op, BindCBOp)]
+    return [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]
 
 
 def check_in_place(function: FuncOp) -> list[Diagnostic]:

@@ -47,7 +47,7 @@ from tilewright.dialects.ttl_network import (
     WaitAnyOp,
     nested_value,
 )
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import block_ops, operations
 from tilewright.grid import WorkArgument, core_number, cores_of
 from tilewright.integers import PYTHON_NAMES, python_text
 from tilewright.machine.threads import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
@@ -300,7 +300,7 @@ class Writer:
     def block(self, block: Block, depth: int) -> None:
         events: list[Event] = []
         start = len(self.lines)
-        for op in block.ops:
+        for op in block_ops(block):
             if type(op) in HANDOVERS:
                 events += _events(op)
             elif type(op) in NETWORK_OPS:
