@@ -81,7 +81,7 @@ FPU_INIT, FPU_PAIR_UNPACK, FPU_SINGLE_UNPACK = 49, 70, 40
 
 # bf16 tiles on Wormhole.
 LEAF = Leaf(load_math_cycles=14, load_unpack_cycles=40, init_cycles=37)
-COSTS = Costs(sync=20, copy=133, copy_init_cycles=5, pack=46, spill_unpack=40, spill_overhead=40)
+COSTS = Costs(sync=20, copy=133, copy_init_cycles=5, pack=46, spill_unpack=40, hand_over=158)
 
 
 def dst(value: int) -> Operand:

@@ -177,8 +177,15 @@ def constants_of(chip: str) -> Constants:
 
 
 WORMHOLE = "wormhole_b0"
-BUFFER_HANDSHAKE = 40  # cycles of math per tile through a buffer of its own thread: reserve, push, wait, pop (estimated)
 UNCERTAINTY = 0.15  # share by which cycles may be off: counted instructions lie within it of what silicon was measured at
+
+
+
+def hand_over_cost(chip: str) -> float:
+    """Cycles from a commit of math until it has the first tile that comes back to it through a buffer, beside packing it."""
+    each = constants_of(chip)
+    return each.pack_sync + each.push_back + each.hand_over + each.wait_front + each.unpack_pair
+
 
 PHASE_CYCLES = 16  # of the matrix unit for two tiles
 EXPONENT_BYTES = 64  # of a tile of block floats

@@ -52,10 +52,7 @@ def run_both(kernels, outputs, inputs, lets=(), **options):
     return program, [result.astype(np.float64) for result in simulated]
 
 
-CHEAP_PRODUCTS = ("gate",)  # its product of two computed tiles costs less than a trip
-
-
-@pytest.mark.parametrize("name", [name for name in BODIES if name not in CHEAP_PRODUCTS])
+@pytest.mark.parametrize("name", BODIES)
 def test_round_trips_keep_the_values(kernels, bf16, name):
     """With and without them: right values, fewer cycles with them."""
     text, lets, reference = BODIES[name]
@@ -72,12 +69,12 @@ def test_round_trips_keep_the_values(kernels, bf16, name):
     assert costs[0] < costs[1]
 
 
-@pytest.mark.parametrize("name", CHEAP_PRODUCTS)
-def test_products_of_computed_tiles_stay_in_dst(kernels, bf16, name):
+@pytest.mark.parametrize("name", ["gate"])
+def test_products_of_computed_tiles_in_dst(kernels, bf16, name):
     text, lets, reference = BODIES[name]
     inputs = values(np.random.default_rng(5), bf16)
     expected = reference(*(array.astype(np.float64) for array in inputs))
-    program, (found,) = run_both(kernels, {"out": text}, inputs, lets, fp32_dest_acc=False)
+    program, (found,) = run_both(kernels, {"out": text}, inputs, lets, fp32_dest_acc=False, round_trips=False)
     assert np.abs(found - expected).max() <= 0.03 * np.abs(expected).max()
     assert "addcmul_tile" in program.cpp["compute"]
     assert not any(buffer.origin == "compiler" for buffer in program.buffers)
@@ -111,14 +108,14 @@ def test_a_shared_product_is_made_again_where_a_sum_takes_it_in(kernels, bf16):
 
 
 def test_round_trips_have_to_save_more_than_costs_are_uncertain(kernels, bf16):
-    """By default: 14 % are not enough. With permission any saving is."""
-    inputs = values(np.random.default_rng(9), bf16, 2)
-    a, b = (array.astype(np.float64) for array in inputs)
-    gelu = a * 0.5 * (1 + np.vectorize(math.erf)(a / math.sqrt(2)))
+    """By default: 5 % of the cycles of the product are not enough. With permission any saving is."""
+    rng = np.random.default_rng(9)
+    a, b = (rng.uniform(-1.5, 1.5, (64, 128)).astype(bf16) for _ in range(2))
     for options, parts in (({}, 1), ({"round_trips": True}, 2)):
-        program, (found,) = run_both(kernels, {"out": "g * ttl.math.sigmoid(g + b)"}, inputs, [("g", "ttl.math.gelu(a)")], **options)
+        program, found = kernels.elementwise({"out": "ttl.math.abs(a) * b"}, {"a": a, "b": b}, block=(2, 4), **options)
         assert [len(plan.parts) for plan in program.dst] == [parts]
-        assert np.abs(found - gelu / (1 + np.exp(-gelu - b))).max() < 0.03
+        expected = abs(a.astype(np.float64)) * b.astype(np.float64)
+        assert np.abs(found["out"].astype(np.float64) - expected).max() <= 2**-6 * np.abs(expected).max()  # rounded by every pass
 
 
 def test_tiles_share_slots_where_no_init_is_undone(kernels, bf16):

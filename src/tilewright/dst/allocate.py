@@ -40,7 +40,7 @@ from tilewright.dst.model import (
 from tilewright.dst.moves import Options
 from tilewright.dst.optimizer import Optimizer
 from tilewright.dst.problem import Allocation, Copy, Execute, Load, Part, Plan, Problem, Remedy
-from tilewright.dst.round_trips import assign_buffers, cheaper_round_trips, exposed_cycles, is_worth_it, lifetimes, split
+from tilewright.dst.round_trips import assign_buffers, cheaper_round_trips, exposed_cycles, is_worth_it, lifetimes, saving, split
 from tilewright.dst.search import Search
 from tilewright.records import record
 
@@ -315,7 +315,8 @@ def through_buffers_by_choice(draft: Draft) -> None:
     if not is_worth_it(problem, parts, draft.parts):
         note = (
             f"{values} through a buffer would cost {cycles:.0f} cycles per tile instead of {without:.0f}, and save "
-            f"{1 - cycles / without:.0%}; a round trip by choice has to save {problem.round_trip_saving:.0%}"
+            f"{saving(problem, parts, draft.parts):.0%} of what it changes; a round trip by choice has to save "
+            f"{problem.round_trip_saving:.0%}"
         )
         draft.notes = (*draft.notes, note)
         return

@@ -45,7 +45,7 @@ ROW_LIMIT = 3_000  # rows of the relaxed problem; a body with more has too many 
 STEP_LIMIT = 5_000  # steps from one row to another: in wide bodies each row has many, and there this limit comes first
 SPLIT_EXACT_LIMIT = 24  # ops; cuts may come anywhere, so larger bodies are cut by the beam
 CLOSE_ESTIMATE = 1.05  # a set of round trips whose estimate is further above the best one's is not searched
-LITTLE = 0.01  # share of a tile's cycles: a body without a relaxed bound is not searched again to spare less
+LITTLE = 0.01  # share of a tile's cycles: to spare less, a body without a relaxed bound is not searched again, no value travels
 STUCK = 0.5  # share of its work after which a walk to a sequence that fits is given up if it has got no deeper
 FEW_TILES = 2  # tiles per acquire up to which sharing slots among tiles may pay; the search proves op-major only
 

@@ -87,7 +87,8 @@ class Costs:
     copy_init_cycles: int = 0
     pack: int = 0  # per packed tile, pack thread
     spill_unpack: int = 0  # reading a spilled tile back
-    spill_overhead: int = 0  # buffer handshake per spilled value and tile
+    spill_overhead: int = 0  # math per spilled value and tile
+    hand_over: int = 0  # from the commit of a part until math has the first tile of it that it reads, beside packing it
     full_sync_serialises_pack: bool = True
 
 

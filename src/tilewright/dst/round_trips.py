@@ -11,23 +11,26 @@ lifetimes are intervals, so giving every value the first buffer that is free whe
 occupied at once. Values of different storage never share one.
 
 By choice: in a buffer a value can be loaded any number of times, at a tenth of what a copy in DST costs, and the matrix unit
-can read it: its 16-bit product takes a seventh of that of two tiles in DST. The packer works beside the math thread; what is
-paid is the handshake, a load, and the pack of the last sub-block, which nothing hides. How far such costs can be trusted is the
-caller's to say: ``Problem.round_trip_saving`` is what a round trip has to save. Values are added to the set that travels one by
-one, each time the one that saves most by an estimate, until none saves anything; what is taken is searched and compared with
-the plan without.
+can read it: its 16-bit product takes a seventh of that of two tiles in DST. The packer works beside the math thread and hands
+over tile by tile; what is paid is a load, and the time until the first tile has come through, as far as the next part has
+nothing else to do before it reads one. How far such costs can be trusted is the caller's to say: ``Problem.round_trip_saving`` is
+what a round trip has to save of what it changes. Values are added to the set that travels one by one, each time the one that
+saves most by an estimate, until none saves anything; what is taken is searched and compared with the plan without.
 """
 
 from __future__ import annotations
 
 import contextlib
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from tilewright.dst.model import (
     CLOSE_ESTIMATE,
+    LITTLE,
     PART,
     SPLIT,
     SPLIT_EXACT_LIMIT,
@@ -42,11 +45,12 @@ from tilewright.dst.model import (
     modelled_cycles,
     part_of,
     rank,
+    step_cost,
     without_unread_spills,
 )
 from tilewright.dst.moves import Move, Options
 from tilewright.dst.optimizer import Optimizer, place
-from tilewright.dst.problem import Allocation, Copy, Part, Place, Problem
+from tilewright.dst.problem import Allocation, Copy, Layout, Load, Part, Place, Problem, Step, on_slots
 from tilewright.dst.search import Exhausted, Found, Search
 
 # Buffers --------------------------------------------------------------------------------------------------------------
@@ -182,6 +186,10 @@ class Estimates:
         self.dependents = dependents(self.model.users)
         self.tiles = budgets(problem.capacity, problem.tiles)[0][0]
         self.operands = [0] * len(problem.leaves) + [mask_of(op.operands) for op in problem.ops]
+        self.ancestors = list(self.operands)
+        for value, operands in enumerate(self.operands):
+            for operand in bits(operands):
+                self.ancestors[value] |= self.ancestors[operand]
         self.choices: dict[tuple[int, int, int], _Choice] = {}
         self.absorbable = [0] * problem.value_count  # what a choice depends on: ops the form may absorb,
         self.readable = [0] * problem.value_count  # and values it may find in buffers
@@ -192,21 +200,35 @@ class Estimates:
                     self.absorbable[value] |= 1 << inner
                     self.readable[value] |= self.readable[inner]
 
-    def cycles(self, packed: int, there: int, packs: int, spilled: int) -> float:
+    def cycles(self, packed: int, there: int, packs: int, spilled: int) -> tuple[float, float]:
         """A part that packs the values ``packed`` (``packs`` tiles, some may be packed twice), finds ``there`` in buffers and
-        spills so many values.
+        spills so many values; and cycles of its acquire that do not depend on what other parts spilled.
         """
         model, costs = self.model, self.problem.costs
+        spills, independent, starts = there & self.model.all_results, 0, 0
         needed = self._needed(packed, there)
-        math = loaded = destroyed = copied = inits = 0
+        math = loaded = destroyed = copied = inits = switches = 0
+        above: dict[int, tuple[int, int]] = {}  # value -> cycles of inits between it and what is packed, and the first of them
         absorbable, left = needed & ~packed, needed
         while left:
             value = left.bit_length() - 1  # every user of a value comes before it
             price, executes, reads, init, destroys, load_init, later = self._choice(value, absorbable, there)
             left &= ~executes
             math += price
+            if not self.ancestors[value] & spills:
+                independent += price
+            elif destroys & there & ~spills:
+                leaf = self.problem.leaves[destroys.bit_length() - 1]
+                independent += max(leaf.load_math_cycles, leaf.load_unpack_cycles)
+                starts |= load_init
             loaded |= reads & there
             inits |= init
+            cycles, last = above.get(value, (0, 0))
+            if init != last:
+                cycles, last = cycles + model.init_prices[init.bit_length() - 1], init
+                switches = max(switches, cycles)
+            for operand in bits((reads | destroys) & ~there):
+                above[operand] = max(above.get(operand, (0, 0)), (cycles, last))
             if destroys & there:
                 loaded |= destroys & packed
                 inits |= load_init
@@ -220,10 +242,11 @@ class Estimates:
         if copied:
             math += copied * costs.copy
             inits |= 1 << model.copy_init
-        init_cycles = sum(model.init_prices[init] for init in bits(inits))
+        init_cycles = max(switches, sum(model.init_prices[init] for init in bits(inits)))
         pack = costs.pack * packs
         busy = modelled_cycles(self.problem, math=math, unpack=0, pack=pack, inits=init_cycles, tiles=self.tiles)
-        return busy + spilled * (costs.spill_overhead + costs.pack / self.problem.tiles)
+        meanwhile = independent * self.tiles + sum(model.init_prices[init] for init in bits(starts))
+        return busy + spilled * costs.spill_overhead, meanwhile
 
     def reads(self, packed: int, there: int) -> int:
         """Values that a part which packs ``packed`` reads from the buffers ``there``."""
@@ -295,23 +318,66 @@ def cheaper_round_trips(problem: Problem, whole: Sequence[Part]) -> tuple[Part, 
 
 
 def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
-    """Cycles per tile of all parts, and the packing of spilled tiles that the next part has to wait for."""
-    total = 0.0
-    for part in parts:
-        waits = problem.costs.pack * part.spilled * part.allocation.tiles_per_acquire / problem.tiles
-        total += part.allocation.cycles_per_tile + waits
-    return total
+    """Cycles per tile of all parts, and what math waits between them for tiles to come through."""
+    waits = sum(_standstill(problem, earlier, part) for earlier, part in pairwise(parts))
+    return sum(part.allocation.cycles_per_tile for part in parts) + waits / problem.tiles
+
+
+def _standstill(problem: Problem, earlier: Part, part: Part) -> float:
+    """Cycles that math waits for the part before: none if that packs in runs, of which the first have long come through."""
+    tiles = earlier.allocation.tiles_per_acquire
+    handed = {value: place for place, value in enumerate(earlier.outputs[: earlier.spilled])}
+    if tiles < problem.tiles or handed.keys().isdisjoint(part.leaves):
+        return 0.0
+    at_once = part.allocation.tiles_per_acquire if part.allocation.layout is Layout.OP_MAJOR else 1
+    meanwhile, init = 0, ""
+    for step in part.allocation.steps:
+        read = [handed[value] for value in _from_buffers(problem, step) if value in handed]
+        if read:
+            return max(0.0, _until_first(problem, max(read), tiles) - meanwhile)
+        math, unpack, key, cycles = step_cost(problem, step)
+        meanwhile += max(math, unpack) * at_once + (cycles if key and key != init else 0)
+        init = key or init
+    return 0.0
+
+
+def _until_first(problem: Problem, place: int, tiles: int) -> float:
+    """Cycles from a commit to the first tile of the value that is packed behind ``place`` others."""
+    return problem.costs.hand_over + problem.costs.pack * (place * tiles + 1)
+
+
+def _from_buffers(problem: Problem, step: Step) -> tuple[int, ...]:
+    if isinstance(step, Load):
+        return (step.leaf,)
+    if isinstance(step, Copy):
+        return ()
+    return tuple(o.value for o in problem.ops[step.op].forms[step.form].operands if o.place is Place.BUFFER)
 
 
 def is_worth_it(problem: Problem, parts: Sequence[Part], whole: Sequence[Part]) -> bool:
-    """Whether ``parts`` save as much as the problem asks for.
+    """Whether ``parts`` save as much as the problem asks for, and more than next to nothing.
 
     Any saving counts against a plan that is split anyway, and against one with a copy that costs more than computing the value
     again would: there DST is no place for the value, and code that does not share it at all would be faster.
     """
     if len(whole) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, whole)):
         return True
-    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, whole)
+    little = exposed_cycles(problem, parts) > (1 - LITTLE) * exposed_cycles(problem, whole)
+    return not little and saving(problem, parts, whole) >= problem.round_trip_saving
+
+
+def saving(problem: Problem, parts: Sequence[Part], whole: Sequence[Part]) -> float:
+    """The share that ``parts`` save of the cycles that are not the same in both: those of a call that both make may be wrong, but
+    equally so.
+    """
+    both = _calls(parts) & _calls(whole)
+    same = sum(count * step_cost(problem, call)[0] for call, count in both.items())
+    return 1.0 - (exposed_cycles(problem, parts) - same) / max(exposed_cycles(problem, whole) - same, 1.0)
+
+
+def _calls(parts: Sequence[Part]) -> Counter[Step]:
+    """The steps of a plan, wherever their slots are."""
+    return Counter(on_slots(step, lambda slot: 0) for part in parts for step in part.allocation.steps)
 
 
 def _copied(problem: Problem, parts: Sequence[Part]) -> set[int]:
@@ -346,12 +412,8 @@ class _Travel:
     def __init__(self, problem: Problem):
         self.problem = problem
         self.estimates = Estimates(problem)
-        self.ancestors = [0] * problem.value_count
-        for value, operands in enumerate(self.estimates.operands):
-            self.ancestors[value] = operands
-            for operand in bits(operands):
-                self.ancestors[value] |= self.ancestors[operand]
-        self.estimated: dict[_Section, float] = {}
+        self.ancestors = self.estimates.ancestors
+        self.estimated: dict[_Section, tuple[float, float]] = {}
         self.optimizers: dict[_Section, Optimizer] = {}
         self.allocations: dict[_Section, Allocation] = {}
         self.unfit: list[_Section] = []
@@ -433,15 +495,18 @@ class _Travel:
         return len({buffer for _, buffer in assign_buffers(self.problem, lives)})
 
     def _estimate(self, sections: Sequence[_Section]) -> float:
-        total = 0.0
+        total, spilled, tiles = 0.0, 0, self.estimates.tiles
         for section in sections:
             known = self.estimated.get(section)
             if known is None:
                 spills, outputs, buffered = section
-                packed, spilled = spills | mask_of(outputs), spills.bit_count()
-                known = self.estimates.cycles(packed, buffered, spilled + len(outputs), spilled)
+                packed, count = spills | mask_of(outputs), spills.bit_count()
+                known = self.estimates.cycles(packed, buffered, count + len(outputs), count)
                 self.estimated[section] = known
-            total += known
+            busy, meanwhile = known
+            if spilled and tiles >= self.problem.tiles:
+                busy += max(0.0, _until_first(self.problem, spilled - 1, tiles) - meanwhile) / self.problem.tiles
+            total, spilled = total + busy, section.spills.bit_count()
         return total
 
     def _optimizer(self, section: _Section) -> Optimizer:
@@ -452,9 +517,8 @@ class _Travel:
         return known
 
     def _least(self, section: _Section) -> float:
-        """Exposed cycles of a section at least."""
-        waits = self.problem.costs.pack * section.spills.bit_count() / self.problem.tiles
-        return self._optimizer(section).least_cycles + waits
+        """Cycles of a section at least."""
+        return self._optimizer(section).least_cycles
 
     def _is_unfit(self, section: _Section) -> bool:
         """Whether one was found not to fit that finds more in buffers and packs less: a load takes no more room than an op."""

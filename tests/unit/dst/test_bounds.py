@@ -112,8 +112,8 @@ def test_an_estimate_counts_copies_and_loads(bodies) -> None:
     problem = bodies.BodyBuilder("a b | m=mul a b; x=abs m; y=exp m | x y").problem(8, 64)
     estimates = Estimates(problem)
     outputs = mask_of(problem.outputs)
-    whole = estimates.cycles(outputs, 0b011, 2, 0)
-    apart = estimates.cycles(0b100, 0b011, 1, 1) + estimates.cycles(outputs, 0b111, 2, 0)
+    whole, _ = estimates.cycles(outputs, 0b011, 2, 0)
+    apart = estimates.cycles(0b100, 0b011, 1, 1)[0] + estimates.cycles(outputs, 0b111, 2, 0)[0]
     tables = Bounds(Model(problem))
     assert whole >= tables.total + problem.costs.copy
     assert apart < whole

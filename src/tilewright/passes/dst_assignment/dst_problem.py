@@ -172,7 +172,7 @@ def _region_problem(
         copy_init_cycles=round(copy.init_math_cycles),
         pack=round(pack),
         spill_unpack=max((_unpack_cycles(kind, config, chip) for kind in set(formats)), default=0),
-        spill_overhead=timing_constants.BUFFER_HANDSHAKE,
+        hand_over=round(timing_constants.hand_over_cost(chip.name)),
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
     problem_ops = tuple([builder.op(index, op, formats[index]) for index, op in enumerate(ops)])
