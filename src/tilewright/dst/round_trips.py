@@ -362,6 +362,8 @@ def is_worth_it(problem: Problem, parts: Sequence[Part], whole: Sequence[Part]) 
     """
     if len(whole) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, whole)):
         return True
+    if not problem.round_trip_saving:
+        return True  # whatever it is: there is one
     little = exposed_cycles(problem, parts) > (1 - LITTLE) * exposed_cycles(problem, whole)
     return not little and saving(problem, parts, whole) >= problem.round_trip_saving
 
