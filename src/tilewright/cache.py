@@ -6,19 +6,21 @@ here, a full disk or a damaged file, is a miss and never an error.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from tilewright.digests import sha256
 from tilewright.program import CompileTimeArgument, Program, RuntimeArgument
 from tilewright.trace import Stage, StoredDst, Trace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xdsl.dialects.builtin import ModuleOp
 
 MOST_BYTES = 64 * 2**20
@@ -66,21 +68,33 @@ def _module(stored: Any) -> ModuleOp | None:
 
 
 def folder() -> Path:
+    from pathlib import Path  # late: it takes a tenth of what a stored result does
+
+    return Path(_folder())
+
+
+def _folder() -> str:
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tilewright"
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        raise RuntimeError("there is no home")
+    return os.path.join(base, "tilewright")
 
 
 def load(key: str, compile_again: Callable[[], Program]) -> Program | None:
     """The program stored under ``key``. ``compile_again`` serves who needs its IR."""
     try:
-        path = folder() / (key + SUFFIX)
-        data = path.read_bytes()
+        path = os.path.join(_folder(), key + SUFFIX)
+        with open(path, "rb") as file:
+            data = file.read()
         os.utime(path)  # the least recently used entry goes first
     except (OSError, RuntimeError):
         return None
     known = _decoded(data)
     if known is None:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(path)
         return None
     stages = [Stage(name=name, seconds=seconds) for name, seconds in known.pop("stages")]
     trace = Trace(stages=stages, stored=known.pop("stored"), **{name: known.pop(name) for name in KEPT_OF_TRACE})
@@ -126,7 +140,7 @@ def _encoded(program: Program) -> bytes | None:
         payload = pickle.dumps(known, protocol=4)
     except Exception:  # a decision may carry anything
         return None
-    data = hashlib.sha256(payload).digest() + payload
+    data = sha256(payload).digest() + payload
     return data if _decoded(data) is not None else None
 
 
@@ -141,7 +155,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
     payload = data[CHECKSUM_BYTES:]
-    if hashlib.sha256(payload).digest() != data[:CHECKSUM_BYTES]:
+    if sha256(payload).digest() != data[:CHECKSUM_BYTES]:
         return None
     try:
         known: dict[str, Any] = _Unpickler(io.BytesIO(payload)).load()
@@ -162,6 +176,7 @@ def _prune(target: Path) -> None:
     for fact, path in sorted(facts, key=lambda item: item[0].st_mtime_ns):
         if size <= MOST_BYTES // 2 and count <= MOST_ENTRIES // 2:
             return
-        Path(path).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
         size -= fact.st_size
         count -= 1

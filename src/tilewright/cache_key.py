@@ -11,9 +11,7 @@ attributes read of it; an array is its bytes. What has no such text raises `Unca
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import pathlib
 import sys
 import types
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
@@ -23,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewright.code_reads import Path, reads_of, text_of
+from tilewright.digests import sha256
 from tilewright.narrowing import class_of, is_dict
 from tilewright.options import Options
 from tilewright.program import TensorSpec
@@ -127,7 +126,7 @@ class Content:
             self._class(kind)
             self.parts.append(f"member {value.name}")
             self.value(value._value_)
-        elif isinstance(value, pathlib.PurePath) or kind.__module__ in ("fractions", "decimal"):
+        elif _is_path(value) or kind.__module__ in ("fractions", "decimal"):
             self.parts.append(f"{kind.__name__}:{value}")
         elif root_of(kind.__module__) in KNOWN:
             self._of_library(value, kind)
@@ -177,7 +176,7 @@ class Content:
         if value.dtype.hasobject:
             self.items(value.ravel().tolist())
         else:
-            self.parts.append(hashlib.sha256(value.tobytes()).hexdigest())
+            self.parts.append(sha256(value.tobytes()).hexdigest())
 
     def _of_library(self, value: Any, kind: Any) -> None:
         """Objects of libraries we know. Their classes are told by name."""
@@ -202,7 +201,7 @@ class Content:
             return
         self.parts.append(f"tensor {value.dtype} {tuple(value.shape)} {value.device} {value.is_contiguous()}")
         raw = value.detach().cpu().contiguous().reshape(-1)
-        self.parts.append(hashlib.sha256(raw.view(sys.modules["torch"].uint8).numpy().tobytes()).hexdigest())
+        self.parts.append(sha256(raw.view(sys.modules["torch"].uint8).numpy().tobytes()).hexdigest())
 
     def _own(self, value: Any, kind: Any) -> None:
         """An object of ours: what it says it is made of, else all it holds."""
@@ -419,6 +418,11 @@ class Content:
                         self.parts.append("unset")
 
 
+def _is_path(value: Any) -> bool:
+    pathlib = sys.modules.get("pathlib")  # nobody has a path before somebody has loaded it
+    return pathlib is not None and isinstance(value, pathlib.PurePath)
+
+
 def _is_known_module(module: types.ModuleType) -> bool:
     return is_fixed(module.__name__) or bool(getattr(module, "__tilewright_standin__", False))
 
@@ -526,22 +530,22 @@ def key_of(kernel: Any, arguments: Mapping[str, Any], options: Options | None = 
         for name, value in arguments.items():
             content.taken(name, value, taken.get(name, ()) if is_users_own(type(value)) else EVERYTHING)
         content.value(options)
-        return hashlib.sha256(content.text().encode(errors="backslashreplace")).hexdigest()
+        return sha256(content.text().encode(errors="backslashreplace")).hexdigest()
     except (Uncacheable, RecursionError):
         return None
 
 
 def on_disk(key: str) -> str:
     """The name of an entry that this compiler may use."""
-    return hashlib.sha256(f"{compiler_fingerprint()} {key}".encode()).hexdigest()
+    return sha256(f"{compiler_fingerprint()} {key}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
     """Names, sizes and times of all files of this package: any edit of the compiler is another compiler."""
-    root = pathlib.Path(__file__).parent
+    root = os.path.dirname(__file__)
     found: list[str] = [f"{sys.version_info[:2]} {root}"]
-    pending = [str(root)]
+    pending = [root]
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:
@@ -550,4 +554,4 @@ def compiler_fingerprint() -> str:
                     continue
                 facts = entry.stat()
                 found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns}")
-    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
+    return sha256("\n".join(sorted(found)).encode()).hexdigest()

@@ -7,7 +7,6 @@ in any other way, handed to a function or kept in a list, may have all of it rea
 from __future__ import annotations
 
 import ast
-import hashlib
 import linecache
 import opcode
 import os
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+from tilewright.digests import sha256
 from tilewright.records import record
 
 Path = tuple[str, ...]
@@ -144,7 +144,7 @@ def _digest(code: CodeType) -> str:
     names = (code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars)
     place = (code.co_filename, code.co_firstlineno, code.co_name, code.co_linetable)
     constants = [_constant(constant) for constant in code.co_consts]
-    return hashlib.sha256(repr((place, shape, names, code.co_code, constants)).encode()).hexdigest()
+    return sha256(repr((place, shape, names, code.co_code, constants)).encode()).hexdigest()
 
 
 def _constant(value: Any) -> str:
@@ -177,7 +177,7 @@ def text_of(code: CodeType) -> str | None:
     known = _texts.get(file)
     if known is None or known[0] is not lines:
         text = "".join(lines)
-        known = _texts[file] = (lines, hashlib.sha256(f"{file}\n{text}".encode(errors="replace")).hexdigest())
+        known = _texts[file] = (lines, sha256(f"{file}\n{text}".encode(errors="replace")).hexdigest())
     entry: Any = linecache.cache.get(file)
     changed = entry[1] if entry is not None and len(entry) == 4 else None
     if changed is not None and changed < LOADED_AT - SETTLED:

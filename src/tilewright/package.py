@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
@@ -27,6 +26,8 @@ from tilewright.narrowing import is_dict
 from tilewright.records import record
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tilewright.lang.tilelang_tensors import CallerTensors
     from tilewright.program import Program, TensorSpec, ThreadSpec
 
@@ -58,6 +59,7 @@ def write(
     import json
     import shutil
     import tempfile
+    from pathlib import Path
 
     if target.exists() and not is_package(target):
         raise fail("TW607", f"{target} exists and is no package", help="name a new folder, or remove this one")
@@ -174,9 +176,9 @@ def _save(path: Path, text: str) -> str:
 
 
 def _checksum(data: bytes) -> str:
-    import hashlib
+    from tilewright.digests import sha256
 
-    return hashlib.sha256(data).hexdigest()
+    return sha256(data).hexdigest()
 
 
 def _canonical(index: Mapping[str, Any]) -> bytes:
@@ -189,6 +191,7 @@ def _replace(made: Path, target: Path) -> None:
     """A reader sees the old package or the new one. If the second rename fails the old one comes back."""
     import shutil
     import tempfile
+    from pathlib import Path
 
     if not target.exists():
         os.rename(made, target)
@@ -359,6 +362,8 @@ class Package:
 
 def load(folder: str | os.PathLike[str]) -> Package:
     """The package in ``folder``. A changed, missing or foreign file is an error that names it (TW607)."""
+    from pathlib import Path  # late: every process imports this file, few read a package
+
     place = Path(folder)
     if not is_package(place):
         raise fail("TW607", f"{place} is no package", help="`tilewright build SCRIPT -o FOLDER` writes one")

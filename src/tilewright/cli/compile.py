@@ -18,12 +18,15 @@ import contextlib
 import io
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilewright import execution
 from tilewright.cli import invocation
 from tilewright.package import described, folder_names
 from tilewright.program import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         show = invocation.IrPrinter(arguments, sys.stdout)
         for program in programs:
             show(program)
-    written = write_all(programs, Path(arguments.output), runner=arguments.emit_runner) if arguments.output else {}
+    written = write_all(programs, arguments.output, runner=arguments.emit_runner) if arguments.output else {}
     if arguments.json:
         import json
 
@@ -114,13 +117,14 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
 
 # A compiled program as files: one C++ file per thread, and program.json for whoever launches them.
 
-def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
+def write_all(programs: Sequence[Program], target: Path | str, *, runner: bool = False) -> dict[str, Path]:
     """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""
     import json
+    from pathlib import Path
 
     written: dict[str, Path] = {}
     for name, program in zip(folder_names(programs), programs, strict=True):
-        folder = target / name
+        folder = Path(target) / name
         folder.mkdir(parents=True, exist_ok=True)
         for role, text in program.cpp.items():
             written[f"{name}/{role}"] = save(folder / f"{role}.cpp", text)

@@ -7,10 +7,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import linecache
+import os
 import runpy
 import sys
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,7 +24,7 @@ from tilewright.trace import Trace, attached
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 MOST_CALLERS = 4  # that a message names
 OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
@@ -73,6 +73,8 @@ def as_kernel_error(error: BaseException) -> KernelError | None:
 
 
 def belongs_to_package(file: str) -> bool:
+    from pathlib import Path  # as all that only a failure needs
+
     try:
         inside = Path(file).resolve().relative_to(PACKAGE)
     except ValueError:
@@ -86,6 +88,7 @@ def is_user_file(file: str) -> bool:
     if file.startswith("<"):
         return False
     import sysconfig
+    from pathlib import Path
 
     above = Path(file).resolve().parents
     installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -136,6 +139,8 @@ def script_failure(error: BaseException) -> Diagnostic:
 
 def failed_pass(trace: TracebackType | None) -> str:
     """Name of the pass the error came from, or of the part of the compiler."""
+    from pathlib import Path
+
     place = "tilewright"
     for frame in frames(trace):
         path = Path(frame.filename)
@@ -331,9 +336,9 @@ def missing_file(path: str) -> str:
         return ""
     if not path:
         return "give a script"
-    if not Path(path).exists():
+    if not os.path.exists(path):
         return f"no such file: {path}"
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         return f"is a directory: {path}"
     return ""
 
@@ -343,7 +348,7 @@ def as_main(script: str, arguments: Sequence[str]) -> Generator[None, None, None
     """``sys.argv`` and ``sys.path`` as Python sets them for a script."""
     argv, path = sys.argv, sys.path[:]
     sys.argv = [script, *arguments]
-    sys.path.insert(0, str(Path(script).resolve().parent))
+    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
     try:
         yield
     finally:
@@ -381,9 +386,10 @@ def script_file(script: str) -> Generator[str, None, None]:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        path = Path(folder) / "stdin.py"
-        path.write_text(sys.stdin.read(), encoding="utf-8")
-        yield str(path)
+        path = os.path.join(folder, "stdin.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(sys.stdin.read())
+        yield path
 
 
 def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import textwrap
 from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -459,6 +458,8 @@ def block_sizes(function: Callable[..., Any]) -> dict[str, int]:
     """Whole numbers from around the kernel that stand in the ``shape`` of a buffer."""
     if not isinstance(function, FunctionType):
         return {}
+    import textwrap
+
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):

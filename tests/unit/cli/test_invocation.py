@@ -92,7 +92,7 @@ def test_diagnostics_as_json(capsys: pytest.CaptureFixture[str]):
 
 def broken_pass(tmp_path: Path) -> Exception:
     """An error raised from a file that looks like one of our passes."""
-    file = invocation.PACKAGE / "passes" / "ttl_lower_to_loops.py"
+    file = Path(invocation.PACKAGE) / "passes" / "ttl_lower_to_loops.py"
     code = compile("def run():\n    assert False, 'tiles went missing'\nrun()\n", str(file), "exec")
     try:
         exec(code, {})
