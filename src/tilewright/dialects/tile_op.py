@@ -195,6 +195,15 @@ class UnitForm:
 
     def at(self, release: str) -> UnitForm:
         """This form as ``release`` spells it."""
+        if release not in self._spelled:
+            self._spelled[release] = self._at(release)
+        return self._spelled[release]
+
+    @cached_property
+    def _spelled(self) -> dict[str, UnitForm]:
+        return {}
+
+    def _at(self, release: str) -> UnitForm:
         current = self
         for spelling in self.spellings:
             if release_key(spelling.since) > release_key(release):
@@ -216,6 +225,13 @@ class UnitForm:
         if self.commutes and self.unit is Unit.REUSE_B:
             return ()
         return (plain,)
+
+    @cached_property
+    def init_params(self) -> frozenset[str]:
+        """Parameters of the row that its init depends on, in any release."""
+        templates = [self.init_template, *(spelling.init_template or () for spelling in self.spellings)]
+        named = {name for template in templates for entry in template for name in re.findall(r"\{(\w+)", entry)}
+        return frozenset(named | {argument.split(":")[0] for argument in self.init_args if ":" in argument})
 
     def keeps_table(self, template: Sequence[str]) -> bool:
         """Whether a call with these template arguments reads a table its init left in registers."""
@@ -256,7 +272,10 @@ class TileOp:
     jumps: bool = False  # a step function: the smallest error of its operand may change the result by a whole step
 
     def form(self, unit: Unit) -> UnitForm | None:
-        return next((form for form in self.forms if form.unit is unit), None)
+        for form in self.forms:
+            if form.unit is unit:
+                return form
+        return None
 
 
 @record(kw_only=True)

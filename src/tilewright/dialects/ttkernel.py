@@ -7,8 +7,6 @@ from the list of structural calls below.
 
 from __future__ import annotations
 
-import itertools
-import re
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -297,13 +295,6 @@ def worked_on(op: TileOpBase) -> str:
     kind = next(iter(op.operands), op.results[0]).type
     assert isinstance(kind, TileType)
     return kind.dtype
-
-
-def init_params(form: UnitForm) -> frozenset[str]:
-    """Parameters of the row that its init depends on, in any release."""
-    templates = [form.init_template, *(spelling.init_template or () for spelling in form.spellings)]
-    named = {name for entry in itertools.chain(*templates) for name in re.findall(r"\{(\w+)", entry)}
-    return frozenset(named | {argument.split(":")[0] for argument in form.init_args if ":" in argument})
 
 
 def init_key(form: UnitForm, op: TileOpBase) -> str:

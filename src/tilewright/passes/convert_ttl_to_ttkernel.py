@@ -59,11 +59,14 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
             done_with.append(op)
         if not op.name.startswith("ttl."):
             continue
+        if computes and math.convert(op):  # most of what a thread that computes has
+            done_with.append(op)
+            continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
         done = done or convert_debug(op, buffers, movement.accessors) or convert_element(op, buffers)
         done = done or convert_external(op, buffers, movement.accessors)
         done = done or (talk is not None and talk.convert(op)) or convert_table(op) or movement.convert(op)
-        if done or (computes and math.convert(op)):
+        if done:
             done_with.append(op)
     present = operations(function)
     _finish_transfers(function, present)

@@ -21,7 +21,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import counted
-from tilewright.dialects.attributes import KernelCBType, add, constant, constant_of, text_value
+from tilewright.dialects.attributes import KernelCBType, add, constant, constant_of, int_value, text_value
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF
 from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, move_before, operations
@@ -45,11 +45,11 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "compute"]:
         ops = operations(function)
         buffers = [op.results[0] for op in ops if op.name == BUFFER and isinstance(op.results[0].type, KernelCBType)]
-        aliased = {str(op.attributes[ALIAS_OF]) for op in ops if op.name == BUFFER and ALIAS_OF in op.attributes}
+        aliased = {int_value(op, ALIAS_OF) for op in ops if op.name == BUFFER and ALIAS_OF in op.attributes}
         for buffer in buffers:
             owner = buffer.owner
             assert isinstance(owner, Operation)
-            if ALIAS_OF in owner.attributes or str(owner.attributes.get("cb_index")) in aliased:
+            if ALIAS_OF in owner.attributes or int_value(owner, "cb_index", -1) in aliased:
                 continue
             users = [use.operation for use in buffer.uses]
             waits = [op for op in users if op.name == WAIT]
@@ -88,22 +88,30 @@ def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
     """What is packed between the reserve and the push of a block; ``None`` if that is not all, each tile once and in order."""
     block = push.parent
     assert block is not None
+    users = _users(buffer)
     found: list[Operation] = []
     earlier = push.prev_op
-    while earlier is not None and not (earlier.name == RESERVE and earlier.operands[0] is buffer):
-        inside = operations(earlier)
-        if any(op.name == ADDING or (op.name in (PUSH, POP, WAIT) and op.operands[0] is buffer) for op in inside):
-            return None
-        users = [op for op in inside if buffer in op.operands and not _is_setup(op)]
-        if any(op.name != PACK or "out_of_order" in op.attributes for op in users):
-            return None
-        found = [*users, *found]
+    while earlier is not None and not (earlier in users and earlier.name == RESERVE):
+        packs: list[Operation] = []
+        for op in operations(earlier) if earlier.regions else (earlier,):
+            if op.name == ADDING:
+                return None
+            if op not in users or _is_setup(op):
+                continue
+            if op.name != PACK or "out_of_order" in op.attributes:  # or it is handed over
+                return None
+            packs.append(op)
+        found = [*packs, *found]
         earlier = earlier.prev_op
     if earlier is None or not found or any(not _is_counted(_loops(pack, push)) for pack in found):
         return None
     # The tiles of two packs in one loop would take turns; a pack beside others of its section is pushed with them.
     together = len({ancestor_in(pack, block) for pack in found}) < len(found) or any(not _loops(pack, push) for pack in found)
     return None if together else found
+
+
+def _users(buffer: SSAValue) -> set[Operation]:
+    return {use.operation for use in buffer.uses}
 
 
 def _is_setup(op: Operation) -> bool:
@@ -121,7 +129,8 @@ def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> No
     move_before(wait, first)
     if not by_parts or not isinstance(first, ForOp):
         return
-    readers = [op for op in operations(first) if buffer in op.operands and not _is_setup(op)]
+    users = _users(buffer)
+    readers = [op for op in operations(first) if op in users and not _is_setup(op)]
     if not readers or any(op.name not in TILE_CALLS for op in readers):
         return
     indices = [index for op in readers for index in _indices(op, buffer)]
@@ -170,11 +179,13 @@ def _wait_for_runs(wait: Operation, runs: ForOp, readers: list[Operation], buffe
 
 def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
     """The next op of the block that reads tiles, or has one inside that does."""
+    users = _users(buffer)
     later = op.next_op
     while later is not None:
-        users = [inner for inner in operations(later) if buffer in inner.operands and not _is_setup(inner)]
-        if users:
-            return None if any(inner.name in (POP, PUSH, WAIT, RESERVE) for inner in users) else later
+        inside = operations(later) if later.regions else [later]
+        found = [inner for inner in inside if inner in users and not _is_setup(inner)]
+        if found:
+            return None if any(inner.name in (POP, PUSH, WAIT, RESERVE) for inner in found) else later
         later = later.next_op
     return None
 

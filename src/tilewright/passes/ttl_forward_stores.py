@@ -253,7 +253,8 @@ def _pops_between(queue: SSAValue, first: Operation, last: Operation) -> list[Op
     found: list[Operation] = []
     op = first.next_op
     while op is not None and op is not last:
-        pops = [inner for inner in op.walk() if isinstance(inner, CBPopOp) and inner.buffer is queue]
+        inside = operations(op) if op.regions else [op]
+        pops = [inner for inner in inside if isinstance(inner, CBPopOp) and inner.buffer is queue]
         if pops and pops != [op]:
             return None
         found += pops
@@ -266,7 +267,7 @@ def _pop_of(wait: CBWaitOp) -> Operation | None:
     op = wait.next_op
     queue = wait.buffer
     while op is not None:
-        if any(isinstance(inner, KINDS) and inner.buffer is queue and inner is not op for inner in op.walk()):
+        if op.regions and any(isinstance(inner, KINDS) and inner.buffer is queue for inner in operations(op)[1:]):
             return None
         if isinstance(op, CBWaitOp) and op.buffer is queue:
             return None

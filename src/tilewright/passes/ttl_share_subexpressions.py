@@ -7,7 +7,7 @@ operands and attributes, stands before it in the same block.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation
 
 from tilewright.diagnostics import counted
 from tilewright.dialects.ttl import compute_functions
@@ -27,17 +27,24 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _share(block: Block) -> int:
     """Within one block: a region runs where its stores stand, and computes what it reads from outside anew in any case."""
-    known: dict[object, SSAValue] = {}
+    known: dict[object, list[Operation]] = {}
     count = 0
     for op in block_ops(block):
         if isinstance(op, BLOCK_MATH):
-            attributes = tuple(sorted((name, str(value)) for name, value in op.attributes.items()))
-            value = known.setdefault((op.name, tuple(op.operands), attributes, op.results[0].type), op.results[0])
-            if value is not op.results[0]:
-                op.results[0].replace_all_uses_with(value)
+            alike = known.setdefault((op.name, tuple(op.operands), op.results[0].type), [])
+            twin = next((other for other in alike if _parameters(other) == _parameters(op)), None)
+            if twin is None:
+                alike.append(op)
+            else:
+                op.results[0].replace_all_uses_with(twin.results[0])
                 erase(op)
                 count += 1
         for region in op.regions:
             for inner in region.blocks:
                 count += _share(inner)
     return count
+
+
+def _parameters(op: Operation) -> dict[str, str]:
+    """As text: 0.0 and -0.0 are equal, and not the same."""
+    return {name: str(value) for name, value in op.attributes.items()}

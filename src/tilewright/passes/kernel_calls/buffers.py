@@ -84,7 +84,8 @@ class IndexBuilder:
         return self.constants[number]
 
     def add(self, left: Number, right: Number, before: Operation) -> Number:
-        left, right = _folded(left), _folded(right)
+        left = left if isinstance(left, int) else _folded(left)
+        right = right if isinstance(right, int) else _folded(right)
         if isinstance(left, int) and isinstance(right, int):
             return left + right
         if left == 0:
@@ -94,7 +95,8 @@ class IndexBuilder:
         return self._op("add", left, right, before)
 
     def multiply(self, left: Number, right: Number, before: Operation) -> Number:
-        left, right = _folded(left), _folded(right)
+        left = left if isinstance(left, int) else _folded(left)
+        right = right if isinstance(right, int) else _folded(right)
         if isinstance(left, int) and isinstance(right, int):
             return left * right
         if left == 0 or right == 0:
@@ -124,9 +126,7 @@ class IndexBuilder:
         return self.shared[key]
 
 
-def _folded(number: Number) -> Number:
-    if isinstance(number, int):
-        return number
+def _folded(number: SSAValue) -> Number:
     known = constant_of(number)
     return number if known is None else known
 

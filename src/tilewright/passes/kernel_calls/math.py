@@ -42,7 +42,6 @@ from tilewright.dialects.ttkernel import (
     bcast_call,
     bcast_init,
     bcast_type,
-    init_params,
     reduce_template,
     reduced_by_vector,
     sfpu_bcast_call,
@@ -229,8 +228,7 @@ class MathConverter:
         calls: list[Operation] = []
         if form.init:
             template = form.init_call_template(values)
-            needed = init_params(form)
-            calls.append(self._filled(form.init, form.init_args, template, op, operands, values, needed))
+            calls.append(self._filled(form.init, form.init_args, template, op, operands, values, form.init_params))
         part = text_value(op, FACES) if form.by_faces else ""
         if in_one_pass(form, values, part, self.metal):
             values[WHOLE], part = True, WHOLE
@@ -531,7 +529,7 @@ def _text(words: Attribute) -> str:
 
 
 def _shape_key(op: KernelCallOp) -> str:
-    return ",".join(str(op.attributes.get(key, "")) for key in ("transpose", "ct", "rt", "kt"))
+    return ",".join([str(int_value(op, key)) if key in op.attributes else "" for key in ("transpose", "ct", "rt", "kt")])
 
 
 def _formats(first: SSAValue, second: SSAValue) -> tuple[Requirement, Requirement]:
