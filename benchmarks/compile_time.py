@@ -70,7 +70,7 @@ fused(*(np.zeros(({size}, {size}), ml_dtypes.bfloat16) for _ in range({count})))
 """
 WITHOUT_NUMPY = """
 from tilewright.program import TensorSpec
-fused.compile(*(TensorSpec(name=name, shape=({size}, {size}), dtype="bf16") for name in {names}))
+{call}(*(TensorSpec(name=name, shape=({size}, {size}), dtype="bf16") for name in {names}))
 """
 
 
@@ -124,9 +124,10 @@ def child_cpu(command: list[str], source: Path, folder: Path) -> float:
 def process_commands(folder: Path, source: Path) -> dict[str, list[str]]:
     text = kernel_text("abc", 8, TEN_OPS)
     size = 8 * TILE
-    script, plain = folder / "with_numpy.py", folder / "without_numpy.py"
+    script, plain, called = folder / "with_numpy.py", folder / "without_numpy.py", folder / "called.py"
     script.write_text(text + WITH_NUMPY.format(size=size, count=4), encoding="utf-8")
-    plain.write_text(text + WITHOUT_NUMPY.format(size=size, names=("a", "b", "c", "out")), encoding="utf-8")
+    for path, call in ((plain, "fused.compile"), (called, "fused")):  # `tilewright compile` writes what a script calls
+        path.write_text(text + WITHOUT_NUMPY.format(call=call, size=size, names=("a", "b", "c", "out")), encoding="utf-8")
     tilewright = ["-m", "tilewright", "compile"]
     fresh = ["--no-cache"] if (source / "tilewright" / "cache.py").exists() else []
     return {
@@ -134,6 +135,7 @@ def process_commands(folder: Path, source: Path) -> dict[str, list[str]]:
         "python and NumPy": ["-c", "import numpy, ml_dtypes"],
         "cold: import, compile, emit": [str(plain)],
         "cold: tilewright compile, a script with NumPy": [*tilewright, *fresh, str(script)],
+        "cached: tilewright compile, a script without NumPy": [*tilewright, str(called)],
         "cached: tilewright compile, a script with NumPy": [*tilewright, str(script)],
         "cached: tilewright run examples/01_add.py": ["-m", "tilewright", "run", str(HERE / "examples" / "01_add.py")],
     }

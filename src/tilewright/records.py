@@ -165,18 +165,19 @@ QUICK = {"init", "repr", "eq", "frozen"}  # options of ``dataclass`` that are do
 
 
 @contextmanager
-def defined_quickly(package: str) -> Generator[None, None, None]:
-    """While modules of ``package`` are imported, their dataclasses are made as records are.
+def defined_quickly(*packages: str) -> Generator[None, None, None]:
+    """While modules of ``packages`` are imported, their dataclasses are made as records are.
 
     They behave as ``dataclass`` would have made them. Classes of other packages, which other threads may be importing, are left
     to ``dataclass``, and so is everything afterwards.
     """
     frozen: list[Any] = []
+    inside = tuple(f"{package}." for package in packages)
     is_open = True
 
     def quick(cls: Any = None, /, **options: Any) -> Any:
         def decorate(target: Any) -> Any:
-            ours = is_open and target.__module__.startswith(f"{package}.") and options.keys() <= QUICK
+            ours = is_open and target.__module__.startswith(inside) and options.keys() <= QUICK
             if not ours:
                 return dataclass(**options)(target)
             if options.get("frozen"):

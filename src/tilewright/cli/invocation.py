@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tilewright import execution
+from tilewright.cli.command_line import CommandLine
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 from tilewright.program import Program
@@ -266,11 +267,16 @@ def add_option_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("compile options (they win over the decorator's)")
     defaults = Options()
     for name in Options.names():
-        add_flag(group, name, getattr(defaults, name))
+        if not isinstance(parser, CommandLine) or parser.may_read(flag_of(name)):
+            add_flag(group, name, getattr(defaults, name))
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def add_flag(group: Any, name: str, default: Any) -> None:
-    flag = "--" + name.replace("_", "-")
+    flag = flag_of(name)
     text = HELP[name]
     shown = {None: "decided by the compiler", True: "on", False: "off"}.get(default, default)
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": f"{text} (default: {shown})"}

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tilewright.cli.command_line import CommandLine
+
 
 class Command(NamedTuple):
     usage: str
@@ -94,7 +96,8 @@ def run_command(words: list[str]) -> int:
         print(f"tilewright: unknown command {words[0]!r}{suggestion(words[0], commands)}", file=sys.stderr)
         return 2
     module = importlib.import_module(command.module(words[0]))
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
+        words,
         prog=f"tilewright {words[0]}",
         usage=f"tilewright {words[0]} {command.usage}",
         description=module.__doc__,

@@ -16,14 +16,15 @@ from tilewright.records import defined_quickly
 
 FIRST = "xdsl.dialects.builtin"
 PARTS = (FIRST, "xdsl.dialects.func", "xdsl.dialects.scf", "xdsl.dialects.arith", "xdsl.dialects.tensor")
+OURS = "tilewright.dialects.attributes"  # xDSL makes dataclasses of them
 
 
 def load_xdsl() -> None:
     """The parts that every compilation and every simulation needs; whoever is about to load the compiler calls this first."""
     if FIRST in sys.modules:
         return
-    with collection_paused(), defined_quickly("xdsl"), formats_read_late():
-        for part in PARTS:
+    with collection_paused(), defined_quickly("xdsl", "tilewright.dialects"), formats_read_late():
+        for part in (*PARTS, OURS):
             import_module(part)
 
 

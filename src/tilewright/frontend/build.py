@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
@@ -197,6 +196,8 @@ def check_called(kernel: KernelFunction, arguments: Arguments, build: Build) -> 
 
 
 def _raised_at(error: BaseException, kernel: KernelFunction) -> Span:
+    import traceback
+
     file = kernel.function.__code__.co_filename
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return span_in_line(file, places[-1].lineno or 1) if places else kernel.span

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import operator
 import types
 from collections.abc import Callable
@@ -121,6 +120,8 @@ def _name_instead(thread: Thread, word: str) -> str:
     threads = [other for other in thread.build.threads if word in other.function.__code__.co_varnames]
     if any(other.name == thread.function.name for other in threads):
         return "give it a value before it is read; a sum starts from ttl.block.fill(0.0, shape=…)"
+    import difflib
+
     known = [name for name in (*thread.frame.names, *thread.frame.outer, *dir(builtins)) if not name.startswith("__")]
     close = [name for name in known if name.lower() == word.lower()] or difflib.get_close_matches(word, known, 1, 0.7)
     if close:
@@ -169,6 +170,8 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
 
 
 def _what_it_has(owner: Any, word: str) -> str:
+    import difflib
+
     names = next((methods for kind, methods in METHODS.items() if isinstance(owner, kind)), ())
     if isinstance(owner, Block):
         names += ("shape", "dtype")

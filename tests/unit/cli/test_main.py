@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tilewright.cli import invocation, main
+from tilewright.cli.command_line import CommandLine
 from tilewright.options import Options
 
 
@@ -50,6 +51,20 @@ def test_every_option_is_a_flag():
     flags = {action.dest for action in parser._actions}
     assert set(Options.names()) <= flags
     assert set(invocation.HELP) == set(Options.names())
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (["kernel.py"], set[str]()),
+        (["--metal=0.62", "kernel.py", "--no-fpu-binary-ops"], {"metal", "fpu_binary_ops"}),
+        (["kernel.py", "--help"], set(Options.names())),
+    ],
+)
+def test_flags_are_made_where_they_are_named(words: list[str], made: set[str]):
+    parser = CommandLine(words)
+    invocation.add_option_flags(parser)
+    assert {action.dest for action in parser._actions} - {"help"} == made
 
 
 def test_only_what_was_given_overrides():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -418,6 +417,8 @@ def find(name: str) -> Any:
         return Refused(name, reason)
     if name in ("float64", "int4") or name.startswith("float8"):
         return DataType(name)
+    import difflib
+
     close = difflib.get_close_matches(name, [*PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS], n=3, cutoff=0.6)
     more = "; did you mean " + " or ".join(f"T.{word}" for word in close) + "?" if close else ""
     raise AttributeError(f"T has no '{name}'{more}")
