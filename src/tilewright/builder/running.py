@@ -72,7 +72,8 @@ def ended(thread: ThreadBuilder, running: Running) -> None:
     """Behind the loop."""
     if len(running.steps) == 1:
         thread.emitter.add(CBPushOp, [running.op.buffer], span=place_of(running.op))
-        running.reads[0].site.makers = (running.start.site, running.steps[0].site)
+        for access in running.reads:
+            access.site.makers = (running.start.site, running.steps[0].site)
     else:
         _hand_over(thread, running)
 

@@ -14,13 +14,23 @@ from dataclasses import field
 
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_value, number_attr, text_attr
 from tilewright.dialects.ttl import TILE_OPS, YieldOp, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
-from tilewright.dialects.walking import block_ops, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.dialects.walking import (
+    block_ops,
+    erase,
+    insert_after,
+    insert_before,
+    line_of,
+    module_of,
+    move_before,
+    of_kind,
+)
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
@@ -37,15 +47,19 @@ from tilewright.passes.dst_assignment.running_values import (
     STEP,
     RegionPlan,
     RunningValue,
+    attached_buffer,
     bind_of,
     drop_unused,
     erase_acquire,
     is_zero,
+    next_handover,
     only_added_to,
     packed_edge,
     plan_region,
     reserve_block,
+    result_copy,
 )
+from tilewright.passes.validation.communication import surely_ends
 from tilewright.program import ComputeConfig
 from tilewright.records import record
 
@@ -103,7 +117,8 @@ def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
         reason = _draft_all(section, config, context)
         if reason:
             for op in [op for region in section.regions for op in (*region.before, region.draft, *region.after)]:
-                op.drop_all_references()
+                if op.parent is None:
+                    op.drop_all_references()
             for value in values:
                 value.op.attributes[LEAVES_DST] = text_attr(reason)
             continue
@@ -153,7 +168,8 @@ def _planned(region: PlannedRegion, section: Section, config: ComputeConfig, con
 
 
 def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list[PlannedRegion]:
-    """The region behind the loop that uses the results, if it can run in the same acquire; else regions that only pack them."""
+    """The region behind the loop that uses the results, if it can run in the same acquire; else regions that only pack them, to
+    where the next regions copy them if that is all these do."""
     reader = _single_reader(section)
     if reader is not None and not any(_masks_packer(region.draft) for region in section.regions):
         region = PlannedRegion(END, _without_residents(reader, section), [None] * len(reader.outputs), reader)
@@ -161,7 +177,41 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
         if possible and _planned(region, section, config, context):
             return [region]
         region.draft.drop_all_references()
-    return [_packing(number, block) for number, block in enumerate(section.blocks)]
+    copies = _copies(section, context)
+    return [
+        _copying(copies[block], section) if block in copies else _packing(number, block)
+        for number, block in enumerate(section.blocks)
+    ]
+
+
+def _copies(section: Section, context: PassContext) -> dict[RunningValue, ComputeOp]:
+    """Results that the next regions behind the loop only copy to other blocks, all of which may be reserved right behind it."""
+    known = {result_copy(value): value for value in section.blocks if value.taken_back}
+    if any(_masks_packer(region.draft) for region in section.regions):
+        return {}
+    own = [block.buffer for block in section.blocks]
+    found: dict[RunningValue, ComputeOp] = {}
+    behind_push: dict[CBReserveOp, bool] = {}  # which somebody may wait for
+    op, pushed = section.loop.next_op, False
+    while op is not None and (op in known or not op.regions) and not (isinstance(op, CBWaitOp) and op.buffer not in own):
+        if isinstance(op, ComputeOp):
+            found[known[op]] = op
+        elif isinstance(op, CBReserveOp):
+            behind_push[op] = pushed
+        pushed |= isinstance(op, CBPushOp) and op.buffer not in own
+        op = op.next_op
+    targets = [attached_buffer(copy.outputs[0]) for copy in found.values()]
+    reserves = [op for op in behind_push if op.buffer in targets]
+    following = [op.next_op for op in reserves]
+    for op in reserves:
+        op.detach()
+    insert_after(reserves, section.loop)
+    if any(behind_push[op] for op in reserves) and not surely_ends(module_of(section.loop), context.grid):
+        for op, place in reversed(list(zip(reserves, following, strict=True))):
+            assert place is not None
+            move_before(op, place)
+        return {}
+    return found
 
 
 def _single_reader(section: Section) -> ComputeOp | None:
@@ -294,6 +344,15 @@ def _loading(number: int, value: RunningValue) -> PlannedRegion:
     return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
 
 
+def _copying(copy: ComputeOp, section: Section) -> PlannedRegion:
+    """Packs a result where it would be copied to."""
+    view = copy.outputs[0].owner
+    assert isinstance(view, AttachCBOp) and isinstance(view.block.owner, EmptyOp)
+    reserve = next_handover(view.buffer, section.loop)
+    before: list[Operation] = [reserve] if isinstance(reserve, CBReserveOp) and reserve.is_before_in_block(copy) else []
+    return PlannedRegion(END, _without_residents(copy, section), [None], copy, before=[*before, view.block.owner, view])
+
+
 def _packing(number: int, value: RunningValue) -> PlannedRegion:
     """Packs a result into its buffer, from which the source goes on."""
     place = compiler_buffers.reserved(value.buffer, value.loop.location)[0 if value.taken_back else 1 :]
@@ -324,11 +383,13 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
     for region in section.regions:
         draft = region.draft
         draft.attributes |= {SECTION: i32_attr(number), ROLE: text_attr(region.role)}
-        if region.replaces is not None:
+        if region.replaces is not None and not region.before:
             insert_before(draft, region.replaces)
         elif region.role == START:
             insert_before([*region.before, draft, *region.after], loop)
         else:
+            for op in [op for op in region.before if op.parent is not None]:
+                op.detach()
             insert_after([*region.before, draft], behind)
             behind = draft
     loaded = {target for region in section.regions if region.after for target in region.targets}
@@ -336,7 +397,8 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
     for op in {region.replaces for region in section.regions} | starts:
         if op is not None:
             erase(op)
-    read = any(region.role == END and region.replaces is not None for region in section.regions)
+    reads = [region.replaces.inputs for region in section.regions if region.role == END and region.replaces is not None]
+    read = {section.number(value) for inputs in reads for value in inputs}
     for position, (block, handovers) in enumerate(zip(section.blocks, taken_back, strict=True)):
         if position in loaded:
             assert block.start is not None
@@ -347,6 +409,6 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
             erase_acquire(block.op)  # reserved where the result is packed, if it is
         for op in handovers[:1]:
             op.location = loop.location
-        for op in handovers if read else ():
+        for op in handovers if position in read else ():
             erase_acquire(op)
         drop_unused(block.buffer, function)

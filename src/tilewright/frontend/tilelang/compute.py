@@ -1,21 +1,22 @@
 """The compute thread of a TileLang kernel.
 
-Inside a straight piece of code a fragment is a value: the passes fuse what depends on it. Where a loop or a branch begins, values
-that are still needed go into a buffer of their own; a loop that changes one takes it from there and puts the new one back. A
-fragment that a loop only adds to is an accumulating store instead, which the passes keep in DST or in L1.
+Inside a straight piece of code a fragment is a value: the passes fuse what depends on it. A fragment that the body of a loop
+changes is a running value (`builder/running.py`), and so is one that a loop only adds to: the passes choose where it lies. Other
+values that are still needed where a loop or a branch begins go into a buffer of their own; branches and inner loops that change
+one take it from there and put the new one back.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tilewright.builder import movement
+from tilewright.builder import movement, running
+from tilewright.builder.running import Running
 from tilewright.builder.values import Acquisition, Block
 from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, is_narrowing, math_of, rounded
-from tilewright.frontend.tilelang.layouts import Buffers, fragment_tiles
-from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Product, Read
+from tilewright.frontend.tilelang.layouts import Buffers
+from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Read
 from tilewright.frontend.tilelang.threads import TileThread
 from tilewright.frontend.tilelang.tile_program import (
     FULL,
@@ -32,28 +33,13 @@ from tilewright.frontend.tilelang.tile_program import (
     TileProgram,
     bodies,
     read_by,
-    reads,
     used,
     walk,
     written,
 )
-from tilewright.hardware import dst_tiles
-from tilewright.integers import bounds, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.kernel import Build
 from tilewright.records import record
-
-SMALLEST_DST = dst_tiles(fp32_dest_acc=True, full_sync=False)
-
-
-@record(eq=False)
-class Accumulator:
-    """A fragment that a loop only adds to: decided by what reads and writes it, never by names."""
-
-    fragment: Fragment
-    update: Assign
-    runs: bool  # the loop runs at least once
-    store: Store | None  # the sum goes straight to this store's buffer
 
 
 def summand(statement: Assign) -> Expression | None:
@@ -67,54 +53,18 @@ def summand(statement: Assign) -> Expression | None:
     return None
 
 
-def find_accumulators(loop: Loop, around: Sequence[Statement], liveness: Liveness) -> list[Accumulator]:
-    found: list[Accumulator] = []
-    inside = list(walk(loop.body))
-    conditional = {id(s) for branch in inside if isinstance(branch, Branch) for body in bodies(branch) for s in walk(body)}
-    for statement in inside:
-        if not isinstance(statement, Assign) or id(statement) in conditional or summand(statement) is None:
-            continue
-        target = statement.target
-        writes = [s for s in inside if isinstance(s, (Load, Assign)) and s.target is target]
-        readers = [s for s in inside for read in reads(s) if read is target]
-        if len(writes) != 1 or len(readers) != 1 or target not in liveness.after[loop] or target.is_vector:
-            continue
-        store = _only_store(target, loop, around, liveness)
-        if store is not None and not _same_precision(statement, store, loop):
-            store = None
-        found.append(Accumulator(target, statement, _always_runs(loop, statement), store))
-    return found
+def in_order(fragments: Iterable[Fragment]) -> list[Fragment]:
+    return sorted(fragments, key=lambda each: each.ident)
 
 
-def _always_runs(loop: Loop, statement: Assign) -> bool:
-    """Every loop from this one down to the statement has at least one iteration."""
-    chain = [inner for inner in (loop, *walk(loop.body)) if isinstance(inner, Loop)]
-    chain = [inner for inner in chain if any(s is statement for s in walk(inner.body))]
-    return all(bounds(make("-", inner.stop, inner.start))[0] >= 1 for inner in chain)
-
-
-def _only_store(target: Fragment, loop: Loop, around: Sequence[Statement], liveness: Liveness) -> Store | None:
-    """The store after the loop that is the only reader of the sum."""
-    position = next((i for i, s in enumerate(around) if s is loop), None)
-    if position is None:
-        return None
-    later = list(walk(around[position + 1 :]))
-    readers = [s for s in later for read in reads(s) if read is target]
-    direct = [s for s in around[position + 1 :] if isinstance(s, Store) and s.source is target]
-    if len(readers) != 1 or len(direct) != 1 or target in liveness.after[direct[0]]:
-        return None
-    changed = any(isinstance(s, (Load, Assign)) and s.target is target for s in later)
-    return None if changed else direct[0]
-
-
-def _same_precision(statement: Assign, store: Store, loop: Loop) -> bool:
-    """Partial sums do not lose bits in the output's buffer: it is as wide, or they stay in DST."""
-    if store.window.tensor.format == statement.target.format:
+def changes_in_one_piece(body: Sequence[Statement], fragment: Fragment) -> bool:
+    """Whether one piece of code, this body or one further inside, is all that reads or changes a fragment which it changes."""
+    touching = [each for each in body if fragment in used([each]) | written([each])]
+    inside = [each for each in touching if isinstance(each, (Loop, Branch)) and fragment in written([each])]
+    if not inside:
         return True
-    value = summand(statement)
-    plain = isinstance(value, Product) and not value.transpose_left and not value.transpose_right
-    alone = all(isinstance(s, Load) or s is statement for s in loop.body)
-    return plain and alone and math.prod(fragment_tiles(statement.target)) <= SMALLEST_DST
+    pieces = [piece for piece in bodies(inside[0]) if fragment in used(piece) | written(piece)]
+    return len(touching) == len(pieces) == 1 and fragment in written(pieces[0]) and changes_in_one_piece(pieces[0], fragment)
 
 
 @record(frozen=False)
@@ -126,6 +76,7 @@ class Slot:
     queued: bool = False
     zero: bool = False
     block: bool = False  # the tile is a block of a buffer, not an expression
+    running: Running | None = None  # what it was where the body of the loop began, not yet read
 
 
 class ComputeThread(TileThread):
@@ -137,8 +88,7 @@ class ComputeThread(TileThread):
         self.liveness = Liveness(program.body)
         self.slots: dict[Fragment, Slot] = {}
         self.regions: list[list[Acquisition]] = []  # blocks waited for in each loop body or branch that is being written
-        self.running: dict[Fragment, tuple[Accumulator, Block]] = {}
-        self.done: set[Store] = set()
+        self.stepping: dict[Fragment, Running] = {}  # running values of the loops around
 
     def layout(self, fragment: Fragment) -> str:
         return self.vectors.get(fragment, FULL)
@@ -152,8 +102,12 @@ class ComputeThread(TileThread):
         self.regions[-1].append(block.held)
         return Block(block.ssa, block.shape, block.dtype), block.held
 
+    def own_buffer(self, fragment: Fragment) -> CircularBuffer:
+        """The buffer of a fragment; that of a running value is taken."""
+        return self.buffers.kept(fragment, self.layout(fragment), "aside" if fragment in self.stepping else "kept")
+
     def wait_kept(self, fragment: Fragment) -> tuple[Block, Acquisition]:
-        return self.wait(self.buffers.kept(fragment, self.layout(fragment)))
+        return self.wait(self.own_buffer(fragment))
 
     def collect(self, live: Fragments) -> None:
         """Free blocks of this region that no value still needs."""
@@ -177,21 +131,32 @@ class ComputeThread(TileThread):
 
     def keep(self, fragments: Iterable[Fragment], also: Sequence[tuple[CircularBuffer, Tile]] = ()) -> None:
         """Put the values of fragments into their own buffers (and ``also`` into others): reserve, store, push. All stores stand
-        together, so that what they share is computed once."""
-        values = list(also)
-        for fragment in sorted(fragments, key=lambda each: each.ident):
-            slot, layout = self.slots[fragment], self.layout(fragment)
-            if slot.queued:
+        together, so that what they share is computed once. A running value that does not change any more takes its step."""
+        values, steps = list(also), list[tuple[Running, Tile]]()
+        mentioned = used(self.pending) | written(self.pending)
+        for fragment in in_order(fragments):
+            slot = self.slots[fragment]
+            if slot.tile is None:
                 continue
-            assert slot.tile is not None
-            tile = BlockWriter(self, fragment, layout).placed(slot.tile, layout)
-            values.append((self.buffers.kept(fragment, layout), tile))
-            self.slots[fragment] = Slot(queued=True)
+            if fragment in self.stepping and fragment not in mentioned:
+                steps.append((self.stepping[fragment], self.placed(fragment)))
+                del self.slots[fragment]
+            else:
+                values.append((self.own_buffer(fragment), self.placed(fragment)))
+                self.slots[fragment] = Slot(queued=True)
         blocks = [movement.acquire(self, buffer, "reserve") for buffer, _ in values]
         for block, (_, tile) in zip(blocks, values, strict=True):
             self.store(block, tile)
+        for value, tile in steps:
+            running.step(self, value, held_as(self, tile.block, value.buffer.dtype))
         for buffer, _ in values:
             movement.release_buffer(self, buffer, "push")
+
+    def placed(self, fragment: Fragment) -> Tile:
+        """The value of a fragment as it lies in a buffer of its own."""
+        layout, tile = self.layout(fragment), self.slots[fragment].tile
+        assert tile is not None
+        return BlockWriter(self, fragment, layout).placed(tile, layout)
 
     def store(self, block: Block, tile: Tile, *, accumulate: bool = False) -> None:
         movement.store(self, block, held_as(self, tile.block, block.dtype), accumulate)
@@ -208,6 +173,10 @@ class ComputeThread(TileThread):
         if slot.queued:
             block, held = self.wait_kept(fragment)
             slot = self.slots[fragment] = Slot(Tile(block, self.layout(fragment)), frozenset({held}), block=True)
+        elif slot.running is not None:
+            block = running.read(self, slot.running)
+            tile = Tile(Block(block.ssa, block.shape, block.dtype), self.layout(fragment))
+            slot = self.slots[fragment] = Slot(tile, block=True)
         assert slot.tile is not None
         return slot.tile
 
@@ -233,7 +202,7 @@ class ComputeThread(TileThread):
             self._load(statement, live)
         elif isinstance(statement, Assign):
             self._assign(statement, live)
-        elif isinstance(statement, Store) and statement not in self.done:
+        elif isinstance(statement, Store):
             self._store(statement, live)
 
     def _store(self, statement: Store, live: Fragments) -> None:
@@ -260,12 +229,6 @@ class ComputeThread(TileThread):
 
     def _assign(self, statement: Assign, live: Fragments) -> None:
         fragment, added = statement.target, summand(statement)
-        if fragment in self.running:
-            accumulator, block = self.running[fragment]
-            assert statement is accumulator.update and added is not None
-            self.store(block, self._value(fragment, added), accumulate=True)
-            self.collect(live - {fragment})
-            return
         if fragment not in live:
             return
         old = self.slots.get(fragment)
@@ -296,19 +259,32 @@ class ComputeThread(TileThread):
     ) -> None:
         """``carried`` went in through their buffers, ``kept`` of them go on through them."""
         self.regions.append([])
+        pending = self.pending
         super().region(statements, place)
+        self.pending = ()
         self._leave(carried, kept)
+        self.pending = pending
 
-    def _enter(self, changed: Fragments, inside: Fragments, head: Fragments, after: Fragments) -> Fragments:
-        """Before a loop or branch: returns the fragments that travel through their buffers."""
+    def _enter(
+        self, changed: Fragments, inside: Fragments, head: Fragments, after: Fragments, stepping: Fragments = frozenset()
+    ) -> Fragments:
+        """Before a loop or branch: returns the fragments that it changes. Those in ``stepping`` are running values, the others
+        travel through their buffers."""
         carried = changed & (head | after)
         for fragment in [fragment for fragment in self.slots if fragment not in head | after or fragment in changed - carried]:
-            if fragment not in self.running:
-                self.drain(fragment)
-        for fragment in sorted(carried, key=lambda each: each.ident):
+            self.drain(fragment)
+        for fragment in in_order(carried):
             if fragment not in self.slots:
                 self.slots[fragment] = Slot(BlockWriter(self, fragment, self.layout(fragment)).write(Number(0.0)))
-        expressions = [fragment for fragment, slot in self.slots.items() if not slot.queued and not slot.block]
+        started: dict[Fragment, Running] = {}
+        for fragment in in_order((carried & stepping) - self.stepping.keys()):
+            self.read(fragment)
+            buffer = self.buffers.kept(fragment, self.layout(fragment))
+            first = held_as(self, self.placed(fragment).block, buffer.dtype)
+            started[fragment] = running.started(self, buffer, first)
+            self.slots[fragment] = Slot(running=started[fragment])
+        self.stepping |= started
+        expressions = [fragment for fragment, slot in self.slots.items() if slot.tile is not None and not slot.block]
         self.keep({*carried, *expressions})
         for fragment in [fragment for fragment in self.slots if fragment in inside and fragment not in carried]:
             self.read(fragment)
@@ -317,10 +293,12 @@ class ComputeThread(TileThread):
 
     def _leave(self, carried: Fragments, kept: Fragments) -> None:
         """At the end of a loop body or branch: what travels on is in its buffer, every block is given back."""
+        carried = carried & self.slots.keys()  # a running value may have taken its step
+        for fragment in in_order(carried & self.stepping.keys()):
+            self.read(fragment)
         self.keep(carried & kept)
-        for fragment in sorted(carried - kept, key=lambda each: each.ident):
-            if fragment in self.slots:
-                self.drain(fragment)
+        for fragment in in_order(carried - kept):
+            self.drain(fragment)
         for fragment, slot in list(self.slots.items()):
             if slot.needs & set(self.regions[-1]):
                 assert fragment not in carried
@@ -332,20 +310,29 @@ class ComputeThread(TileThread):
 
     def loop(self, statement: Loop, around: Sequence[Statement]) -> None:
         after, head = self.liveness.after[statement], self.liveness.head[statement]
-        started = self._start_sums(statement, around)
-        sums = frozenset(self.running)
-        changed = written(statement.body) - sums
-        carried = self._enter(changed, used(statement.body) - sums, head - sums, after - sums)
+        changed, outer = written(statement.body), dict(self.stepping)
+        for fragment in in_order(changed - self.slots.keys()):
+            writes = [s for s in walk(statement.body) if isinstance(s, (Load, Assign)) and s.target is fragment]
+            if all(isinstance(s, Assign) and summand(s) is not None for s in writes):
+                raise self._unwritten(fragment)
+        here = frozenset(fragment for fragment in changed if changes_in_one_piece(statement.body, fragment))
+        carried = self._enter(changed, used(statement.body), head, after, here)
         outside = dict(self.slots)
         self.open_loop(statement)
         self.region(statement.body, statement.place, carried, carried)
         self.emitter.close_loop([])
-        self.slots = {fragment: Slot(queued=True) if fragment in carried else slot for fragment, slot in outside.items()}
-        for accumulator in started:
-            self._finish_sum(accumulator)
-        for fragment in sorted(carried - after, key=lambda each: each.ident):
+        for value in [value for fragment, value in self.stepping.items() if fragment not in outer]:
+            running.ended(self, value)
+        self.stepping = outer
+        self.slots = self._behind(outside, carried)
+        for fragment in in_order(carried - after - outer.keys()):
             self.drain(fragment)
         self.collect(after)
+
+    def _behind(self, outside: dict[Fragment, Slot], carried: Fragments) -> dict[Fragment, Slot]:
+        """What fragments stand for behind a loop or a branch. A running value of a loop around has taken its step."""
+        stepped = carried & self.stepping.keys()
+        return {f: Slot(queued=True) if f in carried else slot for f, slot in outside.items() if f not in stepped}
 
     def branch(self, statement: Branch) -> None:
         after, head = self.liveness.after[statement], self.liveness.head[statement]
@@ -356,43 +343,7 @@ class ComputeThread(TileThread):
         for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
             self.slots = dict(outside)
             self.emitter.enter(block)
-            self.region(body, statement.place, carried, carried & after)
+            own = carried - (self.stepping.keys() - written(body))
+            self.region(body, statement.place, own, own & (after | self.stepping.keys()))
             self.emitter.close_branch()
-        self.slots = {
-            fragment: Slot(queued=True) if fragment in carried else slot
-            for fragment, slot in outside.items()
-            if fragment not in carried or fragment in after
-        }
-
-    # Sums -------------------------------------------------------------------------------------------------------------
-
-    def _start_sums(self, statement: Loop, around: Sequence[Statement]) -> list[Accumulator]:
-        started: list[Accumulator] = []
-        for accumulator in find_accumulators(statement, around, self.liveness):
-            fragment = accumulator.fragment
-            if fragment in self.running:
-                continue
-            slot = self.slots.get(fragment)
-            if slot is None:
-                raise self._unwritten(fragment)
-            first = None if slot.zero and accumulator.runs else self.read(fragment)
-            block = movement.acquire(self, self._sum_buffer(accumulator), "reserve")
-            if first is not None:
-                self.store(block, first)
-            self.slots.pop(fragment)
-            self.running[fragment] = (accumulator, block)
-            started.append(accumulator)
-        return started
-
-    def _sum_buffer(self, accumulator: Accumulator) -> CircularBuffer:
-        if accumulator.store is not None:
-            return self.buffers.of(accumulator.store)
-        return self.buffers.kept(accumulator.fragment, self.layout(accumulator.fragment))
-
-    def _finish_sum(self, accumulator: Accumulator) -> None:
-        del self.running[accumulator.fragment]
-        movement.release_buffer(self, self._sum_buffer(accumulator), "push")
-        if accumulator.store is not None:
-            self.done.add(accumulator.store)
-        else:
-            self.slots[accumulator.fragment] = Slot(queued=True)
+        self.slots = self._behind({f: slot for f, slot in outside.items() if f not in carried or f in after}, carried)

@@ -218,7 +218,7 @@ class Buffers:
         self.tensors = {tensor: KernelTensor(layout.spec, tensor.index) for tensor, layout in layouts.items()}
         self.all: list[CircularBuffer] = []
         self._moved: dict[tuple[Fragment, str, str], CircularBuffer] = {}
-        self._kept: dict[Fragment, CircularBuffer] = {}
+        self._kept: dict[tuple[Fragment, str], CircularBuffer] = {}
         self._names: set[str] = set()
         self.turned = turned_fragments(program)
         stages: dict[Fragment, int] = {}
@@ -251,13 +251,14 @@ class Buffers:
     def of(self, statement: Load | Store) -> CircularBuffer:
         return self._moved[self._key(statement)]
 
-    def kept(self, fragment: Fragment, layout: str) -> CircularBuffer:
-        """The buffer that keeps a fragment across iterations."""
-        if fragment not in self._kept:
+    def kept(self, fragment: Fragment, layout: str, word: str = "kept") -> CircularBuffer:
+        """The buffer that keeps a fragment across iterations; under another word, one that keeps it otherwise."""
+        if (fragment, word) not in self._kept:
             tiles = fragment_tiles(fragment)
             shape = tiles if layout == FULL else ((tiles[0], 1) if layout == COLUMN else (1, tiles[0]))
-            self._kept[fragment] = self._create(f"{fragment.name}_kept", shape, fragment.format, KEPT_BLOCKS, fragment.place)
-        return self._kept[fragment]
+            made = self._create(f"{fragment.name}_{word}", shape, fragment.format, KEPT_BLOCKS, fragment.place)
+            self._kept[fragment, word] = made
+        return self._kept[fragment, word]
 
     def _create(self, name: str, shape: tuple[int, ...], dtype: str, depth: int, place: Place) -> CircularBuffer:
         span = span_of_node(place.file, place.node)

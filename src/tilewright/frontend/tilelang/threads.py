@@ -32,6 +32,7 @@ class TileThread(ThreadBuilder):
         super().__init__(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
         self.role, self.program, self.buffers = role, program, buffers
         self.values: dict[Leaf, Value] = {}  # of the program's variables, in this thread
+        self.pending: Sequence[Statement] = ()  # of the piece of code: what is not written yet
 
     def at(self, place: Place) -> None:
         """Ops made from now on carry this place."""
@@ -89,8 +90,9 @@ class TileThread(ThreadBuilder):
         return self.emitter.leaf(ssa, name, 0, high)
 
     def body(self, statements: Sequence[Statement]) -> None:
-        for statement in statements:
+        for position, statement in enumerate(statements):
             self.at(statement.place)
+            self.pending = statements[position + (not isinstance(statement, (Loop, Branch))) :]
             if isinstance(statement, Loop):
                 self.loop(statement, statements)
             elif isinstance(statement, Branch):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block
 
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import erase, insert_after, insert_before
 from tilewright.passes.dst_assignment.running_values import RunningValue, attached_buffer, reserve_block
 
@@ -37,13 +37,13 @@ def read_back(values: Sequence[RunningValue]) -> None:
 
 def _acquire(value: RunningValue) -> None:
     step, start, buffer, kind = value.step, value.start, value.buffer, value.op.results[0].type
-    reads = [view for view in value.op.reads if view.parent is step.parent]
-    assert start is not None and step.parent is not None
-    first = next(op for op in step.parent.ops if op in reads)
+    place = next(block.owner for block in step.outputs if attached_buffer(block) is buffer)
+    assert start is not None and step.parent is not None and isinstance(place, AttachCBOp)
+    reads = value.op.reads
+    first = next((op for op in step.parent.ops if op in reads), place)
     wait = CBWaitOp.create(operands=[buffer], result_types=[kind], location=first.location)
     insert_before(wait, first)
-    for view in value.op.reads:
+    for view in reads:
         view.block = wait.results[0]
-    place = next(block.owner for block in step.outputs if attached_buffer(block) is buffer)
-    insert_before(CBReserveOp.create(operands=[buffer], result_types=[kind], location=value.loop.location), place)  # pyright: ignore
+    insert_before(CBReserveOp.create(operands=[buffer], result_types=[kind], location=value.loop.location), place)
     insert_after(CBPushOp.create(operands=[buffer], location=value.op.location), start)

@@ -17,15 +17,15 @@ void kernel_main() {
   compute_kernel_hw_startup<SrcOrder::Reverse>(A_tile, B_tile, C_acc);
   matmul_init(A_tile, B_tile, 0);  // line 18
   for (uint32_t i = 0; i < count; ++i) {
-    cb_reserve_back(C_acc, 1);  // line 13
     tile_regs_acquire();
     for (uint32_t k = 0; k < 8; ++k) {
       cb_wait_front(A_tile, 1);  // line 16
       cb_wait_front(B_tile, 1);  // line 17
-      matmul_tiles(A_tile, B_tile, 0, 0, 0);  // accumulates, line 18
-      cb_pop_front(A_tile, 1);
+      matmul_tiles(A_tile, B_tile, 0, 0, 0);  // C_acc, accumulates, line 18
+      cb_pop_front(A_tile, 1);  // line 13
       cb_pop_front(B_tile, 1);
     }
+    cb_reserve_back(C_acc, 1);  // line 20
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, C_acc);

@@ -27,7 +27,6 @@ void kernel_main() {
   copy_init(x);
   for (uint32_t i = 0; i < count; ++i) {
     cb_reserve_back(largest_kept, 1);  // line 23
-    cb_reserve_back(total_kept, 1);
     tile_regs_acquire();
     fill_tile_init();
     fill_tile(0, -__builtin_inff());  // largest, line 21
@@ -35,14 +34,15 @@ void kernel_main() {
     tile_regs_wait();
     pack_tile(0, largest_kept);
     tile_regs_release();
+    cb_push_back(largest_kept, 1);  // line 23
+    cb_reserve_back(total_kept, 1);
     tile_regs_acquire();
     fill_tile(0, 0.0f);  // total, line 22
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(0, total_kept);
     tile_regs_release();
-    cb_push_back(largest_kept, 1);  // line 23
-    cb_push_back(total_kept, 1);
+    cb_push_back(total_kept, 1);  // line 23
     for (uint32_t k = 0; k < 8; ++k) {
       cb_wait_front(x, 2);  // line 24
       cb_wait_front(largest_kept, 1);  // line 25
@@ -118,9 +118,9 @@ void kernel_main() {
       tile_regs_release();
       cb_pop_front(between_4, 1);  // line 23
       cb_pop_front(between_5, 2);
+      cb_pop_front(x, 2);
       cb_push_back(largest_kept, 1);
       cb_push_back(total_kept, 1);
-      cb_pop_front(x, 2);
       cb_pop_front(largest_kept, 1);
       cb_pop_front(total_kept, 1);
     }

@@ -46,8 +46,6 @@ void kernel_main() {
   for (uint32_t i = 0; i < count; ++i) {
     cb_wait_front(Q_shared, 4);  // line 44
     cb_reserve_back(acc_o_kept, 4);  // line 54
-    cb_reserve_back(scores_max_kept, 2);
-    cb_reserve_back(logsum_kept, 2);
     tile_regs_acquire();
     fill_tile_init();
     for (uint32_t tile = 0; tile < 4; ++tile) {
@@ -64,6 +62,7 @@ void kernel_main() {
       }
     }
     tile_regs_release();
+    cb_reserve_back(scores_max_kept, 2);  // line 54
     tile_regs_acquire();
     for (uint32_t tile = 0; tile < 2; ++tile) {
       fill_tile(tile, -__builtin_inff());  // scores_max, line 47
@@ -75,6 +74,7 @@ void kernel_main() {
       cb_push_back(scores_max_kept, 1);  // line 54
     }
     tile_regs_release();
+    cb_reserve_back(logsum_kept, 2);  // line 54
     tile_regs_acquire();
     for (uint32_t tile = 0; tile < 2; ++tile) {
       fill_tile(tile, 0.0f);  // logsum, line 46
@@ -307,16 +307,16 @@ void kernel_main() {
       cb_pop_front(between_12, 2);  // line 54
       cb_pop_front(between_13, 4);
       cb_pop_front(between_13_exact, 4);
-      cb_push_back(acc_o_kept, 4);
-      cb_push_back(scores_max_kept, 2);
-      cb_push_back(logsum_kept, 2);
       cb_pop_front(K_shared, 4);
       cb_pop_front(positions, 2);
       cb_pop_front(positions_out, 2);
+      cb_pop_front(V_shared, 4);
+      cb_push_back(acc_o_kept, 4);
+      cb_push_back(scores_max_kept, 2);
+      cb_push_back(logsum_kept, 2);
+      cb_pop_front(acc_o_kept, 4);
       cb_pop_front(scores_max_kept, 2);
       cb_pop_front(logsum_kept, 2);
-      cb_pop_front(acc_o_kept, 4);
-      cb_pop_front(V_shared, 4);
     }
     cb_wait_front(scores_max_kept, 2);
     cb_pop_front(Q_shared, 4);

@@ -162,10 +162,10 @@ void kernel_main() {
       pack_block(0, state_kept, 4);
       tile_regs_release();
       cb_pop_front(between_8, 4);  // line 24
-      cb_push_back(state_kept, 4);
-      cb_push_back(state_kept_exact, 4);
       cb_pop_front(k, 4);
       cb_pop_front(v, 4);
+      cb_push_back(state_kept, 4);
+      cb_push_back(state_kept_exact, 4);
       cb_pop_front(state_kept, 4);
       cb_pop_front(state_kept_exact, 4);
     }

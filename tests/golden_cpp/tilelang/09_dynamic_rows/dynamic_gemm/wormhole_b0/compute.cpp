@@ -28,7 +28,7 @@ void kernel_main() {
       cb_wait_front(B_shared, 2);  // line 20
       for (uint32_t row = 0; row < 4; row += 2) {
         tile_regs_acquire();
-        matmul_block(A_shared, B_shared, row, 0, 0, 0, 2, 2, 1);  // C_local, line 21
+        matmul_block(A_shared, B_shared, row, 0, 0, 0, 2, 2, 1);  // line 21
         tile_regs_commit();
         tile_regs_wait();
         pack_reconfig_l1_acc(k != 0 ? 1 : 0);
@@ -41,7 +41,7 @@ void kernel_main() {
         pack_reconfig_l1_acc(0);
         tile_regs_release();
       }
-      cb_pop_front(A_shared, 4);
+      cb_pop_front(A_shared, 4);  // line 18
       cb_pop_front(B_shared, 2);
     }
     cb_push_back(C_local_kept, 8);

@@ -26,10 +26,12 @@ void kernel_main() {
   constexpr uint32_t state_kept = get_compile_time_arg_val(6);  // 2 blocks of 2x2 f32 tiles
   constexpr uint32_t between_7 = get_compile_time_arg_val(7);  // 1 block of 2x1 f32 tiles
   constexpr uint32_t between_8 = get_compile_time_arg_val(8);  // 1 block of 1x2 f32 tiles
-  constexpr uint32_t between_9 = get_compile_time_arg_val(9);  // 1 block of 2x2 f32 tiles
+  constexpr uint32_t between_9 = get_compile_time_arg_val(9);  // 1 block of 2x1 f32 tiles
   constexpr uint32_t between_10 = get_compile_time_arg_val(10);  // 1 block of 2x2 f32 tiles
-  constexpr uint32_t between_9_exact = get_compile_time_arg_val(11);  // 1 block of 2x2 f32 tiles
-  constexpr uint32_t state_kept_exact = get_compile_time_arg_val(12);  // 2 blocks of 2x2 f32 tiles
+  constexpr uint32_t between_11 = get_compile_time_arg_val(11);  // 1 block of 2x1 f32 tiles
+  constexpr uint32_t between_12 = get_compile_time_arg_val(12);  // 1 block of 2x2 f32 tiles
+  constexpr uint32_t between_10_exact = get_compile_time_arg_val(13);  // 1 block of 2x2 f32 tiles
+  constexpr uint32_t state_kept_exact = get_compile_time_arg_val(14);  // 2 blocks of 2x2 f32 tiles
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
   const uint32_t grid_x = get_arg_val<uint32_t>(2);
@@ -58,6 +60,8 @@ void kernel_main() {
       cb_wait_front(state_kept_exact, 4);
       cb_wait_front(positions_out, 2);  // line 40
       cb_reserve_back(inner, 4);  // line 44
+      cb_reserve_back(state_kept, 4);  // line 29
+      cb_reserve_back(state_kept_exact, 4);
       cb_reserve_back(between_7, 2);  // line 35
       tile_regs_acquire();
       reconfig_data_format_srca(positions);
@@ -88,8 +92,21 @@ void kernel_main() {
         cb_push_back(between_8, 1);
       }
       tile_regs_release();
-      cb_reserve_back(between_9, 4);
-      cb_reserve_back(between_9_exact, 4);
+      cb_reserve_back(between_9, 2);  // line 40
+      tile_regs_acquire();
+      transpose_init(positions_out);
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        transpose_tile(positions_out, i2, i2);  // line 40
+      }
+      tile_regs_commit();
+      tile_regs_wait();
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_9);  // line 40
+        cb_push_back(between_9, 1);
+      }
+      tile_regs_release();
+      cb_reserve_back(between_10, 4);  // line 35
+      cb_reserve_back(between_10_exact, 4);
       reconfig_data_format_srcb(q);
       cb_wait_front(between_8, 2);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -125,19 +142,19 @@ void kernel_main() {
           where_tile<DataFormat::Float32>(3, 0, 1, 3);  // masked
           tile_regs_commit();
           tile_regs_wait();
-          pack_tile(3, between_9);
+          pack_tile(3, between_10);
           tile_regs_release();
         }
       }
-      cb_push_back(between_9, 4);
-      cb_push_back(between_9_exact, 4);
-      cb_pop_front(between_7, 2);  // line 44
+      cb_push_back(between_10, 4);
+      cb_push_back(between_10_exact, 4);
+      cb_pop_front(between_7, 2);  // line 29
       cb_pop_front(between_8, 2);
       cb_reserve_back(between_7, 2);  // line 40
       tile_regs_acquire();
-      transpose_init(positions_out);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        transpose_tile(positions_out, i2, i2);  // line 40
+        cb_wait_front(between_9, i2 + 1);  // line 40
+        copy_tile(between_9, i2, i2);
       }
       for (uint32_t tile = 0; tile < 2; ++tile) {
         add_unary_tile(tile, 0x3f800000u /* 1 */);  // line 40
@@ -156,8 +173,33 @@ void kernel_main() {
         cb_push_back(between_7, 1);
       }
       tile_regs_release();
-      cb_wait_front(between_9, 4);  // line 36
-      cb_wait_front(between_9_exact, 4);
+      cb_reserve_back(between_11, 2);  // line 41
+      tile_regs_acquire();
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        copy_tile(between_9, i2, i2);  // line 41
+      }
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        negative_tile(tile);  // line 41
+      }
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        add_unary_tile(tile, 0x427c0000u /* 63 */);  // line 41
+      }
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        mul_unary_tile(tile, 0xbd33fdf1u /* -0.0439433 */);  // line 41
+      }
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        exp2_tile(tile);  // line 41
+      }
+      tile_regs_commit();
+      tile_regs_wait();
+      for (uint32_t i2 = 0; i2 < 2; ++i2) {
+        pack_tile(i2, between_11);  // line 41
+        cb_push_back(between_11, 1);
+      }
+      tile_regs_release();
+      cb_pop_front(between_9, 2);  // line 29
+      cb_wait_front(between_10, 4);  // line 36
+      cb_wait_front(between_10_exact, 4);
       sfpu_mul_bcast_col_init();
       pack_reconfig_data_format(inner);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -178,55 +220,22 @@ void kernel_main() {
           sfpu_mul_bcast_col(tile, tile + 2);  // line 40
         }
         reconfig_data_format_srca(v);
-        reconfig_data_format_srcb(between_9);
-        matmul_block_init(between_9, v, 0, 2, 1, 2);
+        reconfig_data_format_srcb(between_10);
+        matmul_block_init(between_10, v, 0, 2, 1, 2);
         for (uint32_t k2 = 0; k2 < 2; ++k2) {
-          matmul_block(between_9, v, row * 2 + k2, k2 * 2, 0, 0, 2, 1, 2);  // inner, accumulates, line 40
+          matmul_block(between_10, v, row * 2 + k2, k2 * 2, 0, 0, 2, 1, 2);  // inner, accumulates, line 40
         }
         tile_regs_commit();
         tile_regs_wait();
         pack_block(0, inner, 2);
         tile_regs_release();
       }
-      cb_pop_front(between_9, 4);  // line 44
-      cb_pop_front(between_9_exact, 4);
+      cb_pop_front(between_10, 4);  // line 29
+      cb_pop_front(between_10_exact, 4);
       cb_pop_front(between_7, 2);
-      cb_push_back(inner, 4);
-      cb_pop_front(q, 4);
-      cb_pop_front(positions, 2);
-      cb_reserve_back(state_kept, 4);  // line 29
-      cb_reserve_back(state_kept_exact, 4);
-      cb_reserve_back(between_7, 2);  // line 40
-      tile_regs_acquire();
-      reconfig_data_format_srca(positions_out);
-      transpose_init(positions_out);
-      for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        transpose_tile(positions_out, i2, i2);  // line 40
-      }
-      for (uint32_t tile = 0; tile < 2; ++tile) {
-        negative_tile(tile);  // line 41
-      }
-      for (uint32_t tile = 0; tile < 2; ++tile) {
-        add_unary_tile(tile, 0x427c0000u /* 63 */);  // line 41
-      }
-      for (uint32_t tile = 0; tile < 2; ++tile) {
-        mul_unary_tile(tile, 0xbd33fdf1u /* -0.0439433 */);  // line 41
-      }
-      exp2_tile_init();
-      for (uint32_t tile = 0; tile < 2; ++tile) {
-        exp2_tile(tile);  // line 41
-      }
-      tile_regs_commit();
-      tile_regs_wait();
-      pack_reconfig_data_format(between_7);
-      for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        pack_tile(i2, between_7);  // line 41
-        cb_push_back(between_7, 1);  // line 40
-      }
-      tile_regs_release();
-      cb_reserve_back(between_9, 4);
-      cb_reserve_back(between_9_exact, 4);
-      sfpu_mul_bcast_col_init();
+      cb_reserve_back(between_10, 4);  // line 41
+      cb_reserve_back(between_10_exact, 4);
+      pack_reconfig_data_format(between_10);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
         reconfig_data_format_srca(k);
@@ -234,31 +243,31 @@ void kernel_main() {
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(k, row * 2 + j, j);  // line 41
         }
-        reconfig_data_format_srca(between_7);
-        copy_init(between_7);
-        cb_wait_front(between_7, row + 1);
+        reconfig_data_format_srca(between_11);
+        copy_init(between_11);
+        cb_wait_front(between_11, row + 1);
         for (uint32_t j = 0; j < 2; ++j) {
-          copy_tile(between_7, row, j + 2);  // line 41
+          copy_tile(between_11, row, j + 2);  // line 41
         }
         for (uint32_t tile = 0; tile < 2; ++tile) {
           sfpu_mul_bcast_col(tile, tile + 2);  // faded, line 41
         }
         tile_regs_commit();
         tile_regs_wait();
-        pack_block(0, between_9, 2);
+        pack_block(0, between_10, 2);
         tile_regs_release();
       }
-      cb_push_back(between_9, 4);
-      cb_push_back(between_9_exact, 4);
-      cb_pop_front(between_7, 2);  // line 29
-      cb_wait_front(between_9, 4);  // line 43
-      cb_wait_front(between_9_exact, 4);
-      cb_reserve_back(between_10, 4);
+      cb_push_back(between_10, 4);
+      cb_push_back(between_10_exact, 4);
+      cb_pop_front(between_11, 2);  // line 29
+      cb_wait_front(between_10, 4);  // line 43
+      cb_wait_front(between_10_exact, 4);
+      cb_reserve_back(between_12, 4);
       tile_regs_acquire();
-      transpose_init(between_9_exact);
+      transpose_init(between_10_exact);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
         for (uint32_t j = 0; j < 2; ++j) {
-          transpose_tile(between_9_exact, j * 2 + i2, i2 * 2 + j);  // line 43
+          transpose_tile(between_10_exact, j * 2 + i2, i2 * 2 + j);  // line 43
         }
       }
       tile_regs_commit();
@@ -266,13 +275,13 @@ void kernel_main() {
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
         for (uint32_t j = 0; j < 2; ++j) {
           const uint32_t index = i2 * 2 + j;
-          pack_tile(index, between_10);  // line 43
-          cb_push_back(between_10, 1);
+          pack_tile(index, between_12);  // line 43
+          cb_push_back(between_12, 1);
         }
       }
       tile_regs_release();
-      cb_pop_front(between_9, 4);  // line 29
-      cb_pop_front(between_9_exact, 4);
+      cb_pop_front(between_10, 4);  // line 29
+      cb_pop_front(between_10_exact, 4);
       tile_regs_acquire();
       copy_init(state_kept_exact);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
@@ -284,23 +293,26 @@ void kernel_main() {
         mul_unary_tile(tile, 0x3e11c714u /* 0.142361 */);  // state, line 42
       }
       reconfig_data_format_srca(v);
-      matmul_block_init(between_10, v, 0, 2, 2, 2);
-      cb_wait_front(between_10, 4);  // line 42
+      matmul_block_init(between_12, v, 0, 2, 2, 2);
+      cb_wait_front(between_12, 4);  // line 42
       for (uint32_t k2 = 0; k2 < 2; ++k2) {
-        matmul_block(between_10, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // state, accumulates, line 43
+        matmul_block(between_12, v, k2, k2 * 2, 0, 0, 2, 2, 2);  // state, accumulates, line 43
       }
       tile_regs_commit();
       tile_regs_wait();
       pack_block(0, state_kept, 4);
       tile_regs_release();
-      cb_pop_front(between_10, 4);  // line 29
+      cb_pop_front(between_12, 4);  // line 29
+      cb_push_back(inner, 4);  // line 44
+      cb_pop_front(q, 4);
+      cb_pop_front(positions, 2);
+      cb_pop_front(k, 4);  // line 29
+      cb_pop_front(v, 4);
+      cb_pop_front(positions_out, 2);
       cb_push_back(state_kept, 4);
       cb_push_back(state_kept_exact, 4);
-      cb_pop_front(k, 4);
-      cb_pop_front(v, 4);
       cb_pop_front(state_kept, 4);
       cb_pop_front(state_kept_exact, 4);
-      cb_pop_front(positions_out, 2);
     }
     cb_wait_front(state_kept, 4);
     cb_wait_front(state_kept_exact, 4);

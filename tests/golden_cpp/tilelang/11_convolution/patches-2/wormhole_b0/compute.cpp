@@ -21,8 +21,8 @@ void kernel_main() {
     for (uint32_t step = 0; step < 9; ++step) {
       cb_wait_front(data_gathered, 1);  // line 32
       cb_wait_front(weights, 1);  // line 33
-      matmul_tiles(data_gathered, weights, 0, 0, 0);  // accumulates, line 34
-      cb_pop_front(data_gathered, 1);
+      matmul_tiles(data_gathered, weights, 0, 0, 0);  // total, accumulates, line 34
+      cb_pop_front(data_gathered, 1);  // line 25
       cb_pop_front(weights, 1);
     }
     cb_reserve_back(total, 1);  // line 35

@@ -22,8 +22,8 @@ void kernel_main() {
     for (uint32_t k = 0; k < 2; ++k) {
       cb_wait_front(A_shared, 1);  // line 20
       cb_wait_front(B_shared, 1);  // line 21
-      matmul_tiles(A_shared, B_shared, 0, 0, 0);  // accumulates, line 22
-      cb_pop_front(A_shared, 1);
+      matmul_tiles(A_shared, B_shared, 0, 0, 0);  // C_local, accumulates, line 22
+      cb_pop_front(A_shared, 1);  // line 19
       cb_pop_front(B_shared, 1);
     }
     cb_reserve_back(C_parts_block, 1);  // line 24
