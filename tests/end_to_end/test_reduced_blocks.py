@@ -348,3 +348,55 @@ with x_buffer.wait() as a:
     kernels.run(followed(compute), x, out)
     exact = x.astype(np.float64)
     assert_close(out, exact - exact.max(1, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32"])
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("tiles", [(1, 1), (2, 1)])
+def test_a_block_of_one_number_has_all_its_elements(kernels, dtype, dims, tiles):
+    """Beside a column it counts as a column, but a sum takes the number as often as the block has it."""
+    shape = tuple(1 if dim in dims else size for dim, size in enumerate(tiles))
+    kernel = f"""
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, out):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape={tiles}, block_count=1)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape={shape}, block_count=1)
+
+    @ttl.compute()
+    def compute():
+        number = ttl.block.fill(3, shape={tiles}, dtype="{dtype}")
+        for _ in range(2):
+            number = number + 1
+        with x_buffer.wait() as a, out_buffer.reserve() as o:
+            o.store(ttl.math.reduce_max(a, dims={list(dims)}) + ttl.math.reduce_sum(ttl.math.min(number, 4), dims={list(dims)}))
+
+    @ttl.datamovement()
+    def read():
+        with x_buffer.reserve() as block:
+            ttl.copy(x[0:{tiles[0]}, 0:{tiles[1]}], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_buffer.wait() as block:
+            ttl.copy(block, out[0:{shape[0]}, 0:{shape[1]}]).wait()
+"""
+    kind = {"f32": np.float32, "i32": np.int32}[dtype]
+    x = np.random.default_rng(12).integers(-50, 50, (tiles[0] * 32, tiles[1] * 32)).astype(kind)
+    out = np.zeros((shape[0] * 32, shape[1] * 32), kind)
+    kernels.run(kernel, x, out)
+    want = x.max(dims, keepdims=True) + np.full_like(x, 4).sum(dims, keepdims=True)
+    rows, columns = want.shape
+    assert np.array_equal(out[:rows, :columns], want)  # whole numbers below 2**24
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+def test_the_mean_of_one_number_is_that_number(kernels, dims):
+    compute = f"""
+with x_buffer.wait() as a, out_buffer.reserve() as o:
+    o.store(a + ttl.math.reduce_mean(ttl.block.fill(3.0, shape=(1, 1)), dims={list(dims)}))
+"""
+    x, out = blocks_of(1, 1), np.zeros((32, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute), x, out)
+    assert_close(out, x.astype(np.float64) + 3.0)

@@ -275,6 +275,15 @@ def repeated(thread: ThreadBuilder, blocks: list[Block]) -> list[Block]:
     return found
 
 
+def taken_for_all(block: Block, dims: Sequence[int]) -> Block:
+    """The block with all of its elements along ``dims``, where one number is in all places."""
+    found = Block(block.ssa, block.shape, block.dtype).counting_as(block)
+    found.reduced, found.uniform = (
+        tuple(dim for dim in own if dim not in dims or dim not in block.uniform) for own in (block.reduced, block.uniform)
+    )
+    return found
+
+
 def beside(thread: ThreadBuilder, block: Block, extent: Extent) -> Block:
     """The block as it is added to a sum of which more elements count: its one element repeats."""
     flat = fold(block)

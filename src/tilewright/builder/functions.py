@@ -25,6 +25,7 @@ from tilewright.builder.blocks import (
     reduced,
     require_compute,
     require_known,
+    taken_for_all,
     transposed,
     whole,
 )
@@ -138,7 +139,9 @@ def require_one_matrix(thread: ThreadBuilder, what: str, block: Block) -> None:
         raise thread.problem("TW101", f"{what} of a block of {block.describe()}", help=MATRICES_APART)
 
 
-def reduction(kind: str) -> Callable[..., Block]:
+def reduction(kind: str, *, counts: bool = False) -> Callable[..., Block]:
+    """``counts``: how many elements there are matters. A block of one number has them all."""
+
     def reduce(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
         blocks, settings = take(args, _kept_dimensions(thread, named), thread, ("dims", "shape", "scaler"))
         settings = _by_place(thread, f"reduce_{kind}", args, settings)
@@ -154,6 +157,8 @@ def reduction(kind: str) -> Callable[..., Block]:
         dims = _folded_dims(thread, f"reduce_{kind}", source, dims)
         source = fold(source)
         require_known(thread, source, dims)
+        if counts:
+            source = taken_for_all(source, dims)
         dims = tuple(dim for dim in dims if dim not in source.reduced)
         if not dims:
             return unfold(source, shape)  # one element is its own sum, mean and maximum
@@ -475,7 +480,7 @@ def typecast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> B
 
 
 HANDLERS: dict[str, Callable[..., Value]] = {
-    "reduce_sum": reduction("sum"),
+    "reduce_sum": reduction("sum", counts=True),
     "reduce_max": reduction("max"),
     "reduce_min": reduce_min,
     "reduce_mean": reduce_mean,
