@@ -74,3 +74,46 @@ def test_math_waits_less(kernels, block_kernels, make_array, monkeypatch):
     whole = timeline.run(kernel.compile(*inputs, *outputs)).cycles
     pipeline.loaded.cache_clear()
     assert streamed < 0.95 * whole
+
+
+FIRST_ROW = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, row, product):
+    a_buffer = ttl.make_dataflow_buffer_like(a, shape=(2, 2), block_count=2)
+    row_buffer = ttl.make_dataflow_buffer_like(row, shape=(1, 2), block_count=2)
+    product_buffer = ttl.make_dataflow_buffer_like(product, shape=(2, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_buffer.wait() as x:
+            kept = ttl.math.tanh(x)
+        with a_buffer.wait() as x, product_buffer.reserve() as out:
+            out.store(kept @ x)
+        with row_buffer.reserve() as out:
+            out.store(abs(kept[0:1, 0:2]))
+
+    @ttl.datamovement()
+    def read():
+        for i in range(2):
+            with a_buffer.reserve() as block:
+                ttl.copy(a[i * 2 : i * 2 + 2, 0:2], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with product_buffer.wait() as block:
+            ttl.copy(block, product[0:2, 0:2]).wait()
+        with row_buffer.wait() as block:
+            ttl.copy(block, row[0:1, 0:2]).wait()
+"""
+
+
+def test_a_block_is_there_when_it_is_popped_though_only_a_part_is_read(kernels, make_array):
+    a = make_array((4, 2), "f32")
+    row, product = np.full((32, 64), np.nan, np.float32), np.full((64, 64), np.nan, np.float32)
+    program = kernels.run_everywhere(FIRST_ROW, a, row, product)
+    kept, right = np.tanh(a[:64].astype(np.float64)), a[64:].astype(np.float64)
+    assert np.abs(row - np.abs(kept[:32])).max() <= 2**-20
+    assert np.abs(product - kept @ right).max() <= 2**-9 * (np.abs(kept) @ np.abs(right)).max()  # the matrix unit reads 11 bits
+    assert calls(program, "cb_wait_front", "whole") == ["j + 1", "4"]

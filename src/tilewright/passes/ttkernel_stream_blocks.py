@@ -140,11 +140,10 @@ def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> No
         covered = _wait_for_tiles(wait, readers, indices, buffer)
     if covered is None:
         return
-    after = _next_reader(first, buffer)
-    if after is not None and covered < count:
-        move_before(wait, after)
-    else:
+    if covered == count:
         erase(wait)
+    else:  # all of a block is there before it is popped, though only its first tiles are read
+        move_before(wait, _next_reader(first, buffer) or _next_user(first, users))
 
 
 def _wait_for_tiles(wait: Operation, readers: list[Operation], indices: list[SSAValue], buffer: SSAValue) -> int | None:
@@ -188,6 +187,15 @@ def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
             return None if any(inner.name in (POP, PUSH, WAIT, RESERVE) for inner in found) else later
         later = later.next_op
     return None
+
+
+def _next_user(op: Operation, users: set[Operation]) -> Operation:
+    """The next op of the block that names the buffer, or has one inside that does; the end of the block if there is none."""
+    later = op.next_op
+    while later is not None and later.next_op is not None and users.isdisjoint(operations(later) if later.regions else (later,)):
+        later = later.next_op
+    assert later is not None  # the block has a terminator
+    return later
 
 
 def _indices(op: Operation, buffer: SSAValue) -> list[SSAValue]:
