@@ -51,6 +51,7 @@ class Pass:
     on: tuple[str, ...] = ()  # ops, attributes, options, facts: where none of them is, the pass has nothing to do
 
 
+FILL = "ttkernel.fill_scaler"
 TEXT_FORMS = "ttl-expand-text-forms"
 DST_INDICES = "ttl-complete-dst-indices"
 PLACE_STORES = "ttl-place-stores"
@@ -166,7 +167,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),
     ),
     "ttkernel-combine-pack-tiles": (
-        Pass("ttkernel-stream-blocks", "sections have their final order; packs are not yet one call", on=(RETURNED,)),
+        Pass("ttkernel-stream-blocks", "sections have their final order; packs are not yet one call", on=(RETURNED, FILL)),
         Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs", on=("--combine-packs",)),
     ),
     "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices", on=("affine.apply",)),),

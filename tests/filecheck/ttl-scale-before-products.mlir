@@ -1,4 +1,4 @@
-// A product in a loop is scaled by a power of two: the factor goes to the operand that stands before the loop.
+// A product in a loop is scaled by a power of two: the matrix unit multiplies the operand that stands before the loop.
 // RUN: tilewright opt %s -p ttl-scale-before-products --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
@@ -26,8 +26,10 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} 
 }
 
 // CHECK-LABEL: func.func @compute
-// CHECK: %[[X:[a-z0-9_]+]] = ttl.mul_scalar %x {scalar = 1.250000e-01 : f32}
+// CHECK: %[[C:[a-z0-9_]+]] = ttl.bcast %{{[a-z0-9_]+}} {dims = [0{{.*}}, 1{{.*}}]}
+// CHECK-NEXT: %[[X:[a-z0-9_]+]] = ttl.mul %x, %[[C]]
 // CHECK-NEXT: scf.for
 // CHECK: %[[S:[a-z0-9_]+]] = ttl.matmul %[[X]], %y
 // CHECK-NEXT: ttl.store %[[S]]
 // CHECK-NOT: ttl.mul_scalar
+// CHECK: ttl.fill_scaler {{.*}}1.250000e-01{{.*}}pattern = "first"

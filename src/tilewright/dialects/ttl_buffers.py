@@ -460,7 +460,8 @@ class WaitOp(FlatOp):
 class FillScalerOp(FlatOp):
     """``ttl.fill_scaler %cb {value = 1.0 : f32}``: push one tile that holds the value in the first row of every face.
 
-    ``pattern`` names another place: the first ``row`` or ``column`` of the tile, or its ``corner``.
+    ``pattern`` names another place: the first ``row`` or ``column`` of the tile, or its ``corner``; of ``first``, which is the
+    corner as well, nobody reads the rest of the tile.
     """
 
     name = "ttl.fill_scaler"

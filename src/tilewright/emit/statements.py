@@ -146,6 +146,7 @@ PLACES = {
     "row": "the first row, where a reduction of columns has its result",
     "column": "the first column, where a reduction of rows has its result",
     "corner": "the first element, where a reduction of everything has its result",
+    "first": "the first element: all that a broadcast of a number reads",
 }
 
 
@@ -160,6 +161,15 @@ def fill_scaler(op: KernelCallOp, buffer: str) -> str:
     face_words = FACE_ROWS * FACE_COLS // per_word
     row_words = FACE_COLS // per_word
     pattern = text_value(op, "pattern", "faces")
+    if pattern == "first":
+        return "\n".join(
+            (
+                "{",
+                f"  // {value.value.data:g} in {PLACES[pattern]}.",
+                f"  *reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer})) = 0x{word:08x}u;",
+                "}",
+            )
+        )
     assert per_word == 1 or pattern == "faces", "masks are f32"
     condition = {
         "faces": f"i % {face_words} < {row_words}",

@@ -9,9 +9,18 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, is_integer_attr, text_attr
+from tilewright.dialects.attributes import (
+    NOC_THREAD,
+    buffer_type_of,
+    cb_type,
+    defining_op,
+    i32_attr,
+    is_integer_attr,
+    is_tensor_type,
+    text_attr,
+)
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, FillScalerOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, CopyOp, FillScalerOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import (
     function_of,
@@ -125,11 +134,9 @@ def attached(block: SSAValue, buffer: SSAValue, location: LocationAttr) -> Opera
 def bound_in_both(
     function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr, factor: int = 1
 ) -> tuple[SSAValue, SSAValue]:
-    """A buffer in the compute thread, and the same in a data-movement thread, which fills it."""
-    module = function.parent_op()
-    assert isinstance(module, ModuleOp)
+    """A buffer in the compute thread, and the same in the first data-movement thread, which fills it."""
     here = bind(function, index, shape, dtype, name, location, factor)
-    return here, bind(_data_movement_thread(module), index, shape, dtype, name, location, factor)
+    return here, bind(_data_movement_threads(function)[0], index, shape, dtype, name, location, factor)
 
 
 def filled_once(
@@ -141,39 +148,55 @@ def filled_once(
     location: LocationAttr,
     fill: Callable[[SSAValue], Sequence[Operation]],
 ) -> SSAValue:
-    """A block that a data-movement thread fills before anything else, and that the compute thread holds to its end."""
-    here, there = bound_in_both(function, index, shape, dtype, name, location)
+    """A block that a data-movement thread fills before anything else, and that the compute thread holds to its end.
+
+    The thread is the one that reads least: math waits for what the others read.
+    """
+    thread = min(_data_movement_threads(function), key=_reads)
+    here, there = (bind(each, index, shape, dtype, name, location) for each in (function, thread))
     ops = waited(here, location)
     insert_after(ops, _last_bind(here))
     last = function.body.block.last_op
     assert last is not None
     insert_before(CBPopOp.create(operands=[here], location=location), last)
-    insert_after(fill(there), _last_bind(there))
+    before = _last_bind(there)
+    while isinstance(before.next_op, FillScalerOp):  # what was asked for first is wanted first
+        before = before.next_op
+    insert_after(fill(there), before)
     return ops[-1].results[0]
 
 
-def tile_of_ones(function: FuncOp, dtype: str, name: str, pattern: str, location: LocationAttr) -> SSAValue:
-    """A tile with ones at the places of a pattern and zeros elsewhere, filled once."""
+def scaler_tile(
+    function: FuncOp, dtype: str, name: str, pattern: str, location: LocationAttr, *, value: float = 1.0
+) -> SSAValue:
+    """A tile with a number, which its format holds, at the places of a pattern and zeros elsewhere, filled once."""
 
     def fill(there: SSAValue) -> list[Operation]:
-        attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
+        attributes = {"value": FloatAttr(value, f32), "pattern": text_attr(pattern)}
         return [FillScalerOp.create(operands=[there], attributes=attributes, location=location)]
 
     return filled_once(function, next_index(function), (1, 1), dtype, name, location, fill)
 
 
-def _data_movement_thread(module: ModuleOp) -> FuncOp:
-    """A data-movement thread; a kernel without one gets one."""
-    for function in module.ops:
-        if isinstance(function, FuncOp) and thread_kind(function) == "noc":
-            return function
+def _data_movement_threads(compute: FuncOp) -> list[FuncOp]:
+    """The data-movement threads beside a compute thread; a kernel without one gets one."""
+    module = compute.parent_op()
+    assert isinstance(module, ModuleOp)
+    found = [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "noc"]
+    if found:
+        return found
     body = Block()
     body.add_op(ReturnOp())
     function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
     function.attributes["ttl.kernel_thread"] = NOC_THREAD
     function.attributes["ttl.role"] = text_attr("reader")
     module.body.block.add_op(function)
-    return function
+    return [function]
+
+
+def _reads(thread: FuncOp) -> int:
+    """Copies that bring something to a buffer: of a tensor, or of another core."""
+    return sum(is_tensor_type(op.target.type) for op in of_kind(thread, CopyOp))
 
 
 def _last_bind(buffer: SSAValue) -> Operation:

@@ -3,10 +3,12 @@
 A block that goes through L1 between two sections of DST is pushed as a whole when it is there, and its reader waits for all of
 it. Math stands still from the commit of the last section to the first tile of the next. Here every run of tiles is pushed when it
 is packed, every tile if one section packs them all; a wait stands where the first of its tiles is read, and asks for no more than
-that. So the packer and the unpacker work beside each other, and math goes on when one tile has come through.
+that. So the packer and the unpacker work beside each other, and math goes on when one tile has come through. What another thread
+makes for the compiler, tiles of numbers and masks, is waited for where it is read as well.
 
 Requires: calls, with their inits placed; packs are not combined. Ensures: a block that the thread itself reads is pushed run by
-run, or tile by tile, where its packs are in order; its waits stand where it is read.
+run, or tile by tile, where its packs are in order; waits for blocks of the compiler and of the thread itself stand where they
+are read.
 """
 
 from __future__ import annotations
@@ -54,6 +56,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
             users = [use.operation for use in buffer.uses]
             waits = [op for op in users if op.name == WAIT]
             pushes = [op for op in users if op.name == PUSH]
+            if not pushes and text_value(owner, "origin") == "compiler":  # another thread makes it while math begins
+                for wait in waits:
+                    _wait_where_read(wait, buffer, by_parts=False)
             if not waits or not pushes or not any(op.name == PACK for op in users):
                 continue
             parts = [_push_by_parts(push, buffer) for push in pushes]

@@ -127,7 +127,7 @@ def _mask(made: dict[str, SSAValue], dims: tuple[int, ...], value: SSAValue, fun
     """A block of one f32 tile: ones where a reduction over ``dims`` has its result, zeros elsewhere."""
     pattern = "corner" if len(dims) == 2 else "column" if dims[0] == 1 else "row"
     if pattern not in made:
-        made[pattern] = compiler_buffers.tile_of_ones(function, "f32", f"first_{pattern}", pattern, defining_op(value).location)
+        made[pattern] = compiler_buffers.scaler_tile(function, "f32", f"first_{pattern}", pattern, defining_op(value).location)
     return made[pattern]
 
 

@@ -297,6 +297,9 @@ def writes_flushed(machine: ClockedMachine, site: Site) -> None:
 
 @clocked("fill_scaler", on="d")
 def fill_scaler(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
+    if site.attributes.get("pattern") == "first":  # one store
+        machine.engine(site).work(site, machine.constants.semaphore_local)
+        return
     share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
     machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share))
 

@@ -5,20 +5,10 @@
 
 void kernel_main() {
   constexpr uint32_t x_dfb = get_compile_time_arg_val(0);  // 2 blocks of 1x4 bf16 tiles
-  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(1);  // 1 block of 1x1 bf16 tiles
   const uint32_t x_address = get_arg_val<uint32_t>(0);
-  constexpr auto x_args = TensorAccessorArgs<2>();
+  constexpr auto x_args = TensorAccessorArgs<1>();
   const auto x = TensorAccessor(x_args, x_address);
 
-  cb_reserve_back(ones_bf16, 1);  // line 25
-  {
-    // 1 in the first row of every face: what a reduction multiplies with.
-    auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr(ones_bf16));
-    for (uint32_t i = 0; i < 512; ++i) {
-      words[i] = i % 128 < 8 ? 0x3f803f80u : 0u;
-    }
-  }
-  cb_push_back(ones_bf16, 1);
   for (uint32_t row = 0; row < 3; ++row) {
     cb_reserve_back(x_dfb, 4);  // line 31
     const uint32_t x_dfb_l1 = get_write_ptr(x_dfb);  // line 32

@@ -17,8 +17,7 @@ void kernel_main() {
   constexpr uint32_t first_column = get_compile_time_arg_val(3);  // 1 block of 1x1 f32 tiles
 
   compute_kernel_hw_startup(x_dfb, total_carried);  // line 22
-  cb_wait_front(first_column, 1);  // line 25
-  cb_reserve_back(total_carried, 1);
+  cb_reserve_back(total_carried, 1);  // line 25
   tile_regs_acquire();
   fill_tile_init();
   fill_tile(0, 0.0f);  // total, line 22
@@ -28,6 +27,7 @@ void kernel_main() {
   tile_regs_release();
   cb_push_back(total_carried, 1);  // line 25
   copy_init(x_dfb);
+  cb_wait_front(first_column, 1);
   for (uint32_t i = 0; i < 6; ++i) {
     cb_wait_front(x_dfb, 2);  // line 24
     cb_reserve_back(y_dfb, 1);

@@ -5,20 +5,10 @@
 
 void kernel_main() {
   constexpr uint32_t x_dfb = get_compile_time_arg_val(0);  // 2 blocks of 1x2 f32 tiles
-  constexpr uint32_t first_column = get_compile_time_arg_val(1);  // 1 block of 1x1 f32 tiles
   const uint32_t x_address = get_arg_val<uint32_t>(0);
-  constexpr auto x_args = TensorAccessorArgs<2>();
+  constexpr auto x_args = TensorAccessorArgs<1>();
   const auto x = TensorAccessor(x_args, x_address);
 
-  cb_reserve_back(first_column, 1);  // line 25
-  {
-    // 1 in the first column, where a reduction of rows has its result.
-    auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr(first_column));
-    for (uint32_t i = 0; i < 1024; ++i) {
-      words[i] = i / 256 % 2 == 0 && i % 16 == 0 ? 0x3f800000u : 0u;
-    }
-  }
-  cb_push_back(first_column, 1);
   for (uint32_t piece = 0; piece < 6; ++piece) {
     cb_reserve_back(x_dfb, 2);  // line 31
     const uint32_t x_dfb_l1 = get_write_ptr(x_dfb);  // line 32

@@ -5,10 +5,20 @@
 
 void kernel_main() {
   constexpr uint32_t y_dfb = get_compile_time_arg_val(0);  // 2 blocks of 1x1 f32 tiles
+  constexpr uint32_t first_column = get_compile_time_arg_val(1);  // 1 block of 1x1 f32 tiles
   const uint32_t y_address = get_arg_val<uint32_t>(0);
-  constexpr auto y_args = TensorAccessorArgs<1>();
+  constexpr auto y_args = TensorAccessorArgs<2>();
   const auto y = TensorAccessor(y_args, y_address);
 
+  cb_reserve_back(first_column, 1);  // line 25
+  {
+    // 1 in the first column, where a reduction of rows has its result.
+    auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr(first_column));
+    for (uint32_t i = 0; i < 1024; ++i) {
+      words[i] = i / 256 % 2 == 0 && i % 16 == 0 ? 0x3f800000u : 0u;
+    }
+  }
+  cb_push_back(first_column, 1);
   for (uint32_t piece = 0; piece < 6; ++piece) {
     cb_wait_front(y_dfb, 1);  // line 37
     const uint32_t y_dfb_l1 = get_read_ptr(y_dfb);  // line 38

@@ -72,7 +72,6 @@ void kernel_main() {
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 
   compute_kernel_hw_startup(x_dfb, x_dfb, between_54);  // line 76
-  cb_wait_front(ones_bf16, 1);
   cb_wait_front(x_dfb, 16);  // line 75
   cb_wait_front(gain_dfb, 16);
   cb_reserve_back(normed, 16);
@@ -93,6 +92,7 @@ void kernel_main() {
   cb_reserve_back(between_55, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, between_55);
+  cb_wait_front(ones_bf16, 1);
   for (uint32_t col = 0; col < 16; ++col) {
     cb_wait_front(between_54, col + 1);  // line 76
     reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);

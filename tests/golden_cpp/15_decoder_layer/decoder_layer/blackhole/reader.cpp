@@ -44,7 +44,6 @@ void kernel_main() {
   constexpr uint32_t w_dfb_44 = get_compile_time_arg_val(28);  // 1 block of 16x1 bf16 tiles
   constexpr uint32_t other_dfb_46 = get_compile_time_arg_val(29);  // 2 blocks of 1x1 bf16 tiles
   constexpr uint32_t add_dfb_48 = get_compile_time_arg_val(30);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(31);  // 1 block of 1x1 bf16 tiles
   const uint32_t core_y = get_arg_val<uint32_t>(0);
   const uint32_t x_address = get_arg_val<uint32_t>(1);
   const uint32_t position_address = get_arg_val<uint32_t>(2);
@@ -80,7 +79,7 @@ void kernel_main() {
   const uint32_t one = get_semaphore(2);
   const uint32_t along_rows_valid = get_semaphore(4);
   const uint32_t along_rows_ready = get_semaphore(3);
-  constexpr auto x_args = TensorAccessorArgs<32>();
+  constexpr auto x_args = TensorAccessorArgs<31>();
   const auto x = TensorAccessor(x_args, x_address);
   constexpr auto position_args = TensorAccessorArgs<x_args.next_compile_time_args_offset()>();
   const auto position = TensorAccessor(position_args, position_address);
@@ -119,15 +118,6 @@ void kernel_main() {
   constexpr auto scratch_hidden_args = TensorAccessorArgs<scratch_y_args.next_compile_time_args_offset()>();
   const auto scratch_hidden = TensorAccessor(scratch_hidden_args, scratch_hidden_address);
 
-  cb_reserve_back(ones_bf16, 1);  // line 76
-  {
-    // 1 in the first row of every face: what a reduction multiplies with.
-    auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr(ones_bf16));
-    for (uint32_t i = 0; i < 512; ++i) {
-      words[i] = i % 128 < 8 ? 0x3f803f80u : 0u;
-    }
-  }
-  cb_push_back(ones_bf16, 1);
   const bool index = core_x == 0;
   if (index) {
     cb_reserve_back(x_dfb, 16);  // line 56

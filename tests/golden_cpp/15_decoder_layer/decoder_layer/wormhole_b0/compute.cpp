@@ -52,7 +52,6 @@ void kernel_main() {
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 
   compute_kernel_hw_startup(x_dfb, x_dfb, between_28);  // line 76
-  cb_wait_front(ones_bf16, 1);
   cb_wait_front(x_dfb, 16);  // line 75
   cb_wait_front(gain_dfb, 16);
   cb_reserve_back(normed, 16);
@@ -73,6 +72,7 @@ void kernel_main() {
   cb_reserve_back(between_29, 1);
   tile_regs_acquire();
   reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, between_29);
+  cb_wait_front(ones_bf16, 1);
   for (uint32_t col = 0; col < 16; ++col) {
     cb_wait_front(between_28, col + 1);  // line 76
     reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);
