@@ -24,7 +24,7 @@ def test_sums_of_a_softmax(kernels, block_kernels, make_array, precision):
     out = np.zeros(x.shape, x.dtype)
     program = kernels.run(block_kernels.single_block({"x": (1, 4)}, [(1, 4)], SOFTMAX), x, out, precision=precision)
     assert program.config.fp32_dest_acc_en == (precision != "fast")
-    assert ("InputClamping::ClampToNegative, 8, false>" in program.cpp["compute"]) == (precision == "balanced")
+    assert ("InputClamping::ClampToNegative, 32, false>" in program.cpp["compute"]) == (precision == "balanced")
     expected = softmax(x.astype(np.float64))
     assert np.max(np.abs(out.astype(np.float64) - expected) / expected) <= MOST[precision]
     (stated,) = [each for each in program.trace.decisions if "bound_percent" in each.data]
