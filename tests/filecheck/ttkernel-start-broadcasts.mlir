@@ -13,6 +13,10 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>, 
   ttkernel.exp_tile(%1) {row = "exp", values = {approx = false}} : (index) -> ()
   ttkernel.unary_bcast_init(%a) {template = ["BroadcastType::COL"]} : (!ttkernel.cb<[1, 1], !ttcore.tile<32x32, f32>, 2>) -> ()
   ttkernel.unary_bcast(%a, %0, %0) {template = ["BroadcastType::COL"]} : (!ttkernel.cb<[1, 1], !ttcore.tile<32x32, f32>, 2>, index, index) -> ()
+  ttkernel.sfpu_reduce_init() {template = ["PoolType::MAX", "DataFormat::Float32"]} : () -> ()
+  ttkernel.sfpu_reduce(%1) {template = ["PoolType::MAX", "DataFormat::Float32", "ReduceDim::REDUCE_ROW"]} : (index) -> ()
+  ttkernel.unary_bcast_init(%a) {template = ["BroadcastType::COL"]} : (!ttkernel.cb<[1, 1], !ttcore.tile<32x32, f32>, 2>) -> ()
+  ttkernel.unary_bcast(%a, %0, %0) {template = ["BroadcastType::COL"]} : (!ttkernel.cb<[1, 1], !ttcore.tile<32x32, f32>, 2>, index, index) -> ()
   ttkernel.tile_regs_release() : () -> ()
   return
 }
@@ -25,5 +29,10 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>, 
 // OLD-NEXT: ttkernel.copy_dest_values(%0, %0)
 // OLD-NEXT: ttkernel.unary_bcast_init
 // OLD-NEXT: ttkernel.unary_bcast(
+// A reduction in DST works on one tile, too.
+// OLD: ttkernel.sfpu_reduce(
+// OLD-NEXT: ttkernel.copy_dest_values_init
+// OLD-NEXT: ttkernel.copy_dest_values(%0, %0)
+// OLD-NEXT: ttkernel.unary_bcast_init
 // NEW: ttkernel.exp_tile(
 // NEW-NEXT: ttkernel.unary_bcast_init

@@ -64,7 +64,7 @@ def _behind(op: KernelCallOp, at_start: bool) -> bool:
     if any(_is_straight(op, each) for each in STRAIGHT):
         return at_start
     vector = name.startswith("sfpu_") or name == "copy_dest_values" or (op.FORM is not None and op.FORM.unit is Unit.SFPU)
-    if vector and (op.FORM is None or op.SPEC is None or op.SPEC.arity > 1):
+    if vector and (op.SPEC.arity if op.SPEC is not None else len(op.operands)) > 1:
         return True
     tile = op.operands[0] if vector else op.operands[-1]
     return constant_of(tile) == 0 and name != "matmul_block"

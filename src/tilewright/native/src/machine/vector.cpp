@@ -99,7 +99,7 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
         self_core().math_offset = 0;
         return;
     }
-    if (!pack_thread) self_core().math_offset = op->inputs == 1 && op->outputs == 0 ? args[0] : 0;
+    if (!pack_thread) self_core().math_offset = op->inputs + op->outputs == 1 ? args[0] : 0;
     bool reduced = false;
     VectorCall call;
     call.wide = self_core().wide;
