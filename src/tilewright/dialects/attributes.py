@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
 from xdsl.dialects.builtin import (
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntAttr,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     MemRefType,
     StringAttr,
     TensorType,
@@ -447,6 +448,7 @@ TTCore = Dialect("ttcore", [], [TileType, MemorySpaceAttr])
 INDEX = IndexType()
 I32 = IntegerType(32)
 I1 = IntegerType(1)
+Made = TypeVar("Made", bound=Operation)
 NOWHERE = UnknownLoc()  # given to ops that have no place of their own: xDSL would make one for each
 
 
@@ -529,12 +531,27 @@ def int_list(op: Operation, key: str) -> tuple[int, ...]:
     return tuple(item.value.data for item in attribute if isinstance(item, IntegerAttr))
 
 
-def constant(value: int) -> ConstantOp:
-    """As ``ConstantOp.create`` makes it, without the steps for what it does not have: every fourth op is one."""
-    op = ConstantOp.__new__(ConstantOp)
-    op.results = SSAValues([OpResult(INDEX, op, 0)])
-    op.properties, op.attributes, op.location = {"value": index_attr(value)}, {}, NOWHERE
+def created(
+    kind: type[Made], operands: Sequence[SSAValue] = (), results: Sequence[Attribute] = (), *,
+    value: Attribute | None = None, body: Region | None = None, location: LocationAttr = NOWHERE,
+) -> Made:  # fmt: skip
+    """As ``kind.create`` makes one of xDSL's ops, without the steps for what these do not have: they cost more than the rest."""
+    op = kind.__new__(kind)
+    op.operands = operands
+    op.results = SSAValues([OpResult(result, op, number) for number, result in enumerate(results)])
+    op.properties, op.attributes, op.location = dict(_defaults(kind)) if value is None else {"value": value}, {}, location
+    if body is not None:
+        op.add_region(body)
     return op
+
+
+@lru_cache(maxsize=64)
+def _defaults(kind: type[Operation]) -> dict[str, Attribute]:
+    return kind.create().properties
+
+
+def constant(value: int) -> ConstantOp:
+    return created(ConstantOp, (), [INDEX], value=index_attr(value))
 
 
 def constant_of(value: SSAValue) -> int | None:
@@ -543,30 +560,25 @@ def constant_of(value: SSAValue) -> int | None:
     if type(owner) is not ConstantOp:
         return None
     number = owner.properties["value"]
-    if not isinstance(number, IntegerAttr):
+    if not is_integer_attr(number):
         return None
-    return number.value.data & 1 if number.type == I1 else number.value.data
+    return number.value.data & 1 if number.type is not INDEX and number.type == I1 else number.value.data
 
 
 def add(left: SSAValue, right: SSAValue) -> Operation:
-    return AddiOp.create(operands=[left, right], result_types=[INDEX], location=NOWHERE)
+    return created(AddiOp, [left, right], [INDEX])
 
 
 def multiply(left: SSAValue, right: SSAValue) -> Operation:
-    return MuliOp.create(operands=[left, right], result_types=[INDEX], location=NOWHERE)
+    return created(MuliOp, [left, right], [INDEX])
 
 
 def for_loop(low: SSAValue, high: SSAValue, step: SSAValue, body: Block, carried: Sequence[SSAValue] = ()) -> ForOp:
-    return ForOp.create(
-        operands=[low, high, step, *carried],
-        result_types=[value.type for value in carried],
-        regions=[Region(body)],
-        location=NOWHERE,
-    )
+    return created(ForOp, [low, high, step, *carried], [value.type for value in carried], body=Region(body))
 
 
 def loop_end(values: Sequence[SSAValue] = ()) -> Operation:
-    return ScfYieldOp.create(operands=list(values), location=NOWHERE)
+    return created(ScfYieldOp, values)
 
 
 def trip_count(loop: ForOp) -> int | None:
@@ -575,7 +587,6 @@ def trip_count(loop: ForOp) -> int | None:
     if low is None or high is None or step is None:
         return None
     return max(0, -(-(high - low) // step))
-
 
 
 # What an op may say about where its result lies in DST, from text to the allocator.

@@ -8,16 +8,17 @@ import ast
 import linecache
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValues
 
 from tilewright.diagnostics import Span
 from tilewright.records import record
 
 Kind = TypeVar("Kind", bound=Operation)
+NO_VALUES = SSAValues[Any](())
 
 
 def operations(root: Operation) -> list[Operation]:
@@ -79,6 +80,13 @@ def erase(op: Operation) -> None:
     op.drop_all_references()
 
 
+def discard(op: Operation) -> None:
+    """Takes an op out for good. It and its results name each other: without that they are freed now, not by a collection."""
+    op.detach()
+    op.drop_all_references()
+    op.results = op._operands = NO_VALUES  # pyright: ignore[reportPrivateUsage]
+
+
 @lru_cache(maxsize=4096)
 def location(file: str, line: int, column: int) -> FileLineColLoc:
     return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
@@ -120,7 +128,9 @@ def insert_after(ops: Operation | Sequence[Operation], after: Operation) -> None
 
 def move_before(op: Operation, before: Operation) -> None:
     op.detach()
-    insert_before(op, before)
+    block = before.parent
+    assert block is not None, "the op stands in a block"
+    block.insert_op_before(op, before)
 
 
 def ancestor_in(op: Operation, block: Block) -> Operation | None:

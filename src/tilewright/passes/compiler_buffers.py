@@ -13,6 +13,7 @@ from tilewright.dialects.attributes import (
     NOC_THREAD,
     buffer_type_of,
     cb_type,
+    created,
     defining_op,
     i32_attr,
     is_integer_attr,
@@ -123,7 +124,7 @@ def reserved(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
     """Reserve the block; the last op's result is what a region writes."""
     block = buffer_type_of(buffer).block_type
     reserve = CBReserveOp.create(operands=[buffer], result_types=[block], location=location)
-    empty = EmptyOp.create(result_types=[block], location=location)
+    empty = created(EmptyOp, (), [block], location=location)
     return [reserve, empty, attached(empty.results[0], buffer, location)]
 
 

@@ -21,6 +21,7 @@ from tilewright.dialects.attributes import (
     REQUIRED,
     block_type_of,
     buffer_type_of,
+    created,
     i32_attr,
     identity_map,
     pins_of,
@@ -118,7 +119,7 @@ def _target(store: StoreOp) -> list[Operation]:
     if _filled_twice(reserved, store):
         attributes["out_of_order"] = UnitAttr()
     running = isinstance(reserved.block.owner, RunningOp)
-    empty = [] if running else [EmptyOp.create(result_types=[store.target.type], location=store.location)]
+    empty = [] if running else [created(EmptyOp, (), [store.target.type], location=store.location)]
     attached = AttachCBOp.create(
         operands=[empty[0].results[0] if empty else reserved.block, reserved.buffer],
         result_types=[store.target.type],

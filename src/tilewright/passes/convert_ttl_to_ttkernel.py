@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
-from tilewright.dialects.walking import erase, insert_before, operations
+from tilewright.dialects.walking import discard, erase, insert_before, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import (
     IndexBuilder,
@@ -72,8 +72,7 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
     _finish_transfers(function, present)
     _drop_block_results(present)
     for op in reversed(done_with):  # ops that earlier passes took out may still name them
-        op.detach()
-        op.drop_all_references()
+        discard(op)
 
 
 def _finish_transfers(function: FuncOp, ops: list[Operation]) -> None:

@@ -22,6 +22,7 @@ from tilewright.dialects.attributes import (
     block_type_of,
     constant,
     constant_of,
+    created,
     for_loop,
     i32_attr,
     int_list,
@@ -301,7 +302,7 @@ class Lowering:
         results = self.compute.maps[argument.index].data.results
         zero = self.constant(0)
         position = [indices[r.position] if isinstance(r, AffineDimExpr) else zero for r in results]
-        op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
+        op = created(ExtractOp, [source, *position], [argument.type], location=self.compute.location)
         block.add_op(op)
         return op.results[0]
 
@@ -389,7 +390,7 @@ class Lowering:
         position: list[SSAValue] = []
         for result, step in zip(self.compute.maps[argument.index].data.results, steps, strict=True):
             position.append(indices[result.position] if isinstance(result, AffineDimExpr) else step)
-        op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
+        op = created(ExtractOp, [source, *position], [argument.type], location=self.compute.location)
         block.add_op(op)
         return op.results[0]
 
@@ -456,7 +457,7 @@ class Lowering:
             put = StoreOp.create(operands=[tile.results[0], target], attributes=attributes, location=store.location)
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
-            insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
+            insert = created(InsertOp, [tile.results[0], into, *indices], [kind])
             block.add_ops([tile, put, insert])
 
         adding = running_values.flag(store, self.compute)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
 from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, UnitAttr
@@ -350,8 +351,13 @@ def _written_before(buffer: SSAValue, view: AttachCBOp, before: Operation) -> bo
 def packed_edge(op: Operation) -> Attribute | None:
     """The part of a tile that the packer writes under the reduction which made it, or a running value it was added to."""
     if isinstance(op, TileReduceOp):
-        return text_attr(str(text_array(reduce_template(op.kind, op.dim))))
+        return _edge_attr(op.kind, op.dim)
     return op.attributes.get("edge") if isinstance(op, ResidentTileOp) else None
+
+
+@lru_cache(maxsize=64)
+def _edge_attr(kind: str, dim: str) -> Attribute:
+    return text_attr(str(text_array(reduce_template(kind, dim))))
 
 
 # Sections ---------------------------------------------------------------------------------------------------------------------
