@@ -195,3 +195,26 @@ def test_two_results_are_packed_where_they_are_copied_to():
     program = compiled(two_sums)
     assert not [buffer for buffer in program.buffers if buffer.name.endswith("_kept")]
     assert program.cpp["compute"].count("tile_regs_acquire();") == 1
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(384, 2), (512, 1)])
+def test_a_sum_that_fills_l1_needs_no_memory_beside_its_result(size, blocks):
+    """The packer adds it up where it is read from, even if nothing can go on meanwhile."""
+
+    @T.prim_func
+    def gemm(A: T.Tensor((size, 128), "float32"), B: T.Tensor((128, size), "float32"), C: T.Tensor((size, size), "float32")):
+        with T.Kernel(1) as _:
+            a = T.alloc_shared((size, 32), "float32")
+            b = T.alloc_shared((32, size), "float32")
+            c = T.alloc_fragment((size, size), "float32")
+            T.clear(c)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+            T.copy(c, C)
+
+    found: list[Program] = []
+    with execution.session(mode=execution.COMPILE, on_compiled=(found.append,), cache=False):
+        gemm(*(np.zeros(shape, np.float32) for shape in ((size, 128), (128, size), (size, size))))
+    assert {buffer.name: buffer.block_count for buffer in found[0].buffers} == {"a": 2, "b": 2, "c": blocks}

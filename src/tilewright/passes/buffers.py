@@ -69,6 +69,11 @@ class Buffer:
         return self.binds[0].backed
 
     @property
+    def runs(self) -> bool:
+        """Whether it is for a running value: it may turn out to need no memory."""
+        return any(isinstance(use.operation, RunningOp) for bind in self.binds for use in bind.results[0].uses)
+
+    @property
     def staging(self) -> bool:
         """Whether a data-movement thread fills its blocks and copies or reads them itself; then nobody needs to wait for them."""
         uses = [op for thread in self.producers for op in operations(thread) if isinstance(op, (CopyOp, ReadElementOp))]

@@ -2,8 +2,8 @@
 
 A thread that asks for room earlier can only stop for longer. The buffers are queues with one producer and one consumer each, so
 running the threads' buffer ops once with the reserve at its new place answers for every schedule. Nothing is moved if a loop
-depends on values of the device, or if the buffer holds one block and the thread comes back here: it would then wait for the block
-before to be taken away instead of working meanwhile.
+depends on values of the device. Nor if the buffer holds one block and the thread comes back here: it would then wait for the
+block before to be taken away instead of working meanwhile. But if L1 has no room for a sum beside that block, there is no choice.
 
 Requires: ``ttl.leaves_dst`` on running values. Ensures: where the sum's result is only copied to a block, that block is
 reserved before the loop if it may be, so that the packer can add to it there.
@@ -22,6 +22,7 @@ from tilewright.dialects.walking import module_of, move_before
 from tilewright.passes.buffers import handovers_between
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.validation.blocks import l1_is_full
 from tilewright.passes.validation.communication import surely_ends
 
 NAME = "ttl-hoist-reserves"
@@ -45,7 +46,7 @@ def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassCon
     reserve = handovers[0]
     following = reserve.next_op
     assert following is not None
-    if _may_wait(buffer, first):
+    if _may_wait(buffer, first) or l1_is_full(module_of(first), context):
         move_before(reserve, first)
         if not surely_ends(module_of(first), context.grid):
             move_before(reserve, following)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -59,7 +60,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _over(buffers: Iterable[Buffer], context: PassContext, spare: int = 0) -> bool:
-    own = [buffer for buffer in buffers if not buffer.backed]
+    own = [buffer for buffer in buffers if not buffer.backed and not buffer.runs]
     used = sum(buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in own)
     return len(list(buffers)) > context.chip.max_buffers - spare or used > context.chip.l1_usable_bytes
 
@@ -106,8 +107,8 @@ class Lives:
         return shared
 
     def _over(self, shared: Shared, context: PassContext) -> bool:
-        left = [self.kind(index, shared) for index in self.buffers if index not in shared]
-        used = sum(tiles * size for tiles, size in left)
+        left = [index for index in self.buffers if index not in shared]
+        used = sum(prod(self.kind(index, shared)) for index in left if not self.buffers[index].runs)
         return len(left) > context.chip.max_buffers - FOR_COMPILER or used > context.chip.l1_usable_bytes
 
     def kind(self, index: int, shared: Shared) -> tuple[int, int]:
