@@ -212,7 +212,7 @@ def part_of(problem: Problem, allocation: Allocation, outputs: Sequence[int], sp
         elif isinstance(step, Execute):
             form = problem.ops[step.op].forms[step.form]
             ops.add(step.op)
-            ops.update(form.absorbs)
+            ops.update((*form.absorbs, *form.repeats))
             leaves.update(o.value for o in form.operands if o.place is Place.BUFFER)
     return Part(
         ops=tuple(sorted(ops)),
@@ -440,20 +440,22 @@ class Model:
 
     def _add_variants(self, op: int) -> None:
         for number, form in enumerate(self.problem.ops[op].forms):
-            if form.absorbs and not self._may_absorb(op, form):
+            if form.absorbs and not self._may_absorb(op, form.absorbs):
                 continue
-            variant = self._variant(op, number, form)
+            # What others want too may be wanted in another part only: here the form computes it for itself alone.
+            alone = bool(form.repeats) and self._may_absorb(op, form.repeats)
+            variant = self._variant(op, number, form, (*form.absorbs, *form.repeats) if alone else form.absorbs)
             if self.cuts or not variant.in_buffer & ~self.buffered:
                 self.variants.append(variant)
 
-    def _may_absorb(self, op: int, form: Form) -> bool:
+    def _may_absorb(self, op: int, inner: Sequence[int]) -> bool:
         """An absorbed op must be ours to compute, feed only this op, and not be an output."""
-        results = [self.problem.result_of(absorbed) for absorbed in form.absorbs]
+        results = [self.problem.result_of(absorbed) for absorbed in inner]
         inside = mask_of(results) | 1 << self.problem.result_of(op)
         wanted = self.all_results & ~self.outputs
         return all(wanted >> value & 1 and not self.users[value] & ~inside for value in results)
 
-    def _variant(self, op: int, number: int, form: Form) -> Variant:
+    def _variant(self, op: int, number: int, form: Form, absorbs: tuple[int, ...]) -> Variant:
         problem = self.problem
         in_dst = in_buffer = 0
         for operand in form.operands:
@@ -462,9 +464,9 @@ class Model:
             else:
                 in_buffer |= 1 << operand.value
         first = len(problem.leaves)
-        inner = (*form.absorbs, op)
+        inner = (*absorbs, op)
         touched = problem.ops[op].operands
-        if form.absorbs:
+        if absorbs:
             touched = tuple(value for i in inner for value in problem.ops[i].operands)
         reused = None if form.reuses is None else form.operands[form.reuses].value
         return Variant(
@@ -475,7 +477,7 @@ class Model:
             result=1 << first + op,
             value=first + op,
             # A repeated op comes first although nobody reads its result here: bounds may go by the order of the ops.
-            needs=(in_dst | in_buffer | mask_of(first + i for i in form.repeats)) & ~self.buffered,
+            needs=(in_dst | in_buffer | mask_of(first + i for i in form.repeats if i not in absorbs)) & ~self.buffered,
             in_dst=in_dst,
             in_buffer=in_buffer,
             destroys=0 if reused is None else 1 << reused,

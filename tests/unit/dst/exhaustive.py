@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilewright.dst.problem import Place, Problem, ResultRule
 
@@ -75,7 +76,7 @@ def _moves(problem, state, wanted, tiles) -> Iterator[tuple[int, int, object]]:
         for slot in range(len(contents)):
             yield row.load_math_cycles * tiles + paid, row.load_unpack_cycles, (executed, _put(contents, slot, leaf), key)
     for op in wanted - executed:
-        for form in problem.ops[op].forms:
+        for form in [each for own in problem.ops[op].forms for each in _alone(problem, op, own, wanted)]:
             if executed & set(form.absorbs) or not set(form.absorbs) <= wanted:
                 continue
             if any(problem.result_of(inner) not in contents for inner in form.repeats):
@@ -83,6 +84,14 @@ def _moves(problem, state, wanted, tiles) -> Iterator[tuple[int, int, object]]:
             if any(o.place is Place.BUFFER and not problem.is_leaf(o.value) for o in form.operands):
                 continue
             yield from _runs(problem, state, op, form, tiles)
+
+
+def _alone(problem, op, form, wanted):
+    """A form that repeats an op which nobody else wants may as well absorb it."""
+    yield form
+    users = {user for inner in form.repeats for user in wanted if problem.result_of(inner) in problem.ops[user].operands}
+    if form.repeats and users == {op} and not {problem.result_of(inner) for inner in form.repeats} & set(problem.outputs):
+        yield replace(form, absorbs=(*form.absorbs, *form.repeats), repeats=())
 
 
 def _runs(problem, state, op, form, tiles):
