@@ -217,6 +217,7 @@ class Draft:
     problem: Problem
     effort: Effort
     is_large: bool  # above the size limit
+    below: float = float("inf")  # cycles per tile; a plan in one part that is not cheaper is of no use
     parts: tuple[Part, ...] = ()
     exact: bool = False
     may_be_beaten: bool = True  # by a list schedule or linear scan: it is not proved, or only among op-major plans
@@ -254,7 +255,8 @@ def in_one_part(draft: Draft) -> None:
     """The region as it is: proved least where the search comes to its end."""
     if len(draft.problem.ops) > BEAM_LIMIT:
         return
-    optimizer = Optimizer(draft.model, effort=draft.effort)
+    shared = draft.problem.costs.sync + sum(draft.model.init_prices)  # what tiles that take turns in slots pay once for all
+    optimizer = Optimizer(draft.model, effort=draft.effort, below=draft.below + shared)
     best = optimizer.run()
     if best is None:
         return
@@ -333,11 +335,21 @@ PHASES: tuple[Callable[[Draft], None], ...] = (
 )
 
 
-def optimal(problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT, whole: bool = False) -> Plan:
-    """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above. ``whole``: in one part."""
+def optimal(
+    problem: Problem,
+    *,
+    effort: Effort = WHOLE,
+    size_limit: int = SIZE_LIMIT,
+    whole: bool = False,
+    below: float = float("inf"),
+) -> Plan:
+    """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above.
+
+    ``whole``: in one part, and searched only where it may take fewer cycles per tile than ``below``.
+    """
     is_large = len(problem.ops) > size_limit
     effort = LARGE if is_large else effort
-    draft = Draft(problem=problem, effort=effort, is_large=is_large)
+    draft = Draft(problem=problem, effort=effort, is_large=is_large, below=below)
     for phase in PHASES:
         phase(draft)
         if whole and phase is as_list_schedules and len(draft.parts) != 1:
@@ -378,20 +390,25 @@ def allocate(
     schedule: Schedule = "source",
     *,
     whole: bool = False,
+    below: float = float("inf"),
 ) -> Plan:
     """A checked plan. ``schedule`` is the op order of ``linear-scan`` (``auto``: phase 0 where it pays); the other allocators
-    choose their own. With ``whole`` ``optimal`` raises DoesNotFit for a region that does not fit as it is, and looks no further.
+    choose their own. With ``whole`` ``optimal`` raises DoesNotFit for a region that does not fit as it is, and looks no further;
+    it may do so, too, where no plan takes fewer cycles per tile than ``below``.
 
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
-    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source", whole)
+    schedule = schedule if allocator == "linear-scan" else "source"
+    return checked_plan(problem, allocator, schedule, whole, below if whole else float("inf"))
 
 
 @lru_cache(maxsize=64)
-def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, whole: bool = False) -> Plan:
+def checked_plan(
+    problem: Problem, allocator: Allocator, schedule: Schedule, whole: bool = False, below: float = float("inf")
+) -> Plan:
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
-    plan = optimal(problem, whole=True) if whole else _allocated(problem, allocator, schedule)
+    plan = optimal(problem, whole=True, below=below) if whole else _allocated(problem, allocator, schedule)
     check(problem, plan)
     parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
     return replace(plan, parts=parts, remedies=remedies(problem, plan))

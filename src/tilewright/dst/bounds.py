@@ -84,10 +84,10 @@ class Bounds:
             return variant.math + min(load, self.model.copy_math)
         return variant.math
 
-    def _leaves(self) -> list[tuple[int, int, int, int, int]]:
-        """Per leaf: its bit, the bits of its instances, cycles of a load, ops that may destroy it, ops that need it in DST."""
+    def _leaves(self) -> dict[int, list[tuple[int, int, int, int]]]:
+        """By cycles of a load, per leaf: its bit, the bits of its instances, ops that may destroy it, ops that need it in DST."""
         model = self.model
-        rows: list[tuple[int, int, int, int, int]] = []
+        rows: dict[int, list[tuple[int, int, int, int]]] = {}
         for leaf in bits(model.buffered & ~model.all_results):
             bit = 1 << leaf
             may_destroy = must_hold = 0
@@ -98,7 +98,8 @@ class Bounds:
                 if variants and all(w.in_dst & bit for w in variants):
                     must_hold |= 1 << value
             if may_destroy or must_hold or model.outputs & bit:
-                rows.append((bit, bit | sum(model.instances.get(leaf, ())), model.load_math[leaf], may_destroy, must_hold))
+                row = (bit, bit | sum(model.instances.get(leaf, ())), may_destroy, must_hold)
+                rows.setdefault(model.load_math[leaf], []).append(row)
         return rows
 
     def _destroyers(self) -> list[tuple[int, int, int]]:
@@ -134,18 +135,23 @@ class Bounds:
 
     def _correction(self, executed: int) -> Correction:
         left = ~executed
-        by_price: dict[int, tuple[int, int, int]] = {}
-        for bit, instances, price, may_destroy, must_hold in self.leaves:
-            saved, needed, packed = by_price.get(price, (0, 0, 0))
-            if may_destroy & left:
-                saved |= instances
-            elif must_hold & left:
-                needed |= bit
-            else:
-                packed |= bit
-            by_price[price] = saved, needed, packed
-        copies = sum(least * max((ops & left).bit_count() - free, 0) for ops, free, least in self.destroyers)
-        found = self.corrections[executed] = copies, [(price, *masks) for price, masks in by_price.items()]
+        leaves: list[tuple[int, int, int, int]] = []
+        for price, rows in self.leaves.items():
+            saved = needed = packed = 0
+            for bit, instances, may_destroy, must_hold in rows:
+                if may_destroy & left:
+                    saved |= instances
+                elif must_hold & left:
+                    needed |= bit
+                else:
+                    packed |= bit
+            leaves.append((price, saved, needed, packed))
+        copies = 0
+        for ops, free, least in self.destroyers:
+            count = (ops & left).bit_count()
+            if count > free:
+                copies += least * (count - free)
+        found = self.corrections[executed] = copies, leaves
         return found
 
     @cached_property

@@ -60,11 +60,13 @@ class MoveGenerator:
     def __init__(self, model: Model, options: Options, sets: ExecutedSets):
         self.model = model
         self.options = options
+        self.recomputes = options.recompute
         self.slots = options.slots
         self.scale = options.scale
         self.sets = sets
         self.ready_of = self.sets.ready
         # A recomputed result may need an unwritten slot again, so none is ever done with then.
+        self.zeroed_results = model.zeroed_results
         self.never_done = model.zeroed_results if options.recompute else 0
         self.prices = [w.math * self.scale for w in model.variants]
         self.load_prices: dict[int, int] = {}  # of leaves together
@@ -89,11 +91,11 @@ class MoveGenerator:
 
     def _droppable(self, held: int, buffered: int) -> int:
         """Values that may leave DST: leaves can be loaded again, results only computed."""
-        return held if self.options.recompute else held & (buffered | self.extra)
+        return held if self.recomputes else held & (buffered | self.extra)
 
     def _unwritten_matter(self, executed: int) -> bool:
         """Whether a result to come may need a slot nobody has written."""
-        return bool(self.model.zeroed_results & ~executed | self.never_done)
+        return bool(self.zeroed_results & ~executed | self.never_done)
 
     def successors(self, state: State, last_load: int = 0) -> list[Successor]:
         """What can happen next; right after a load, loads of lower bits are left out: they could have gone before it."""
@@ -192,9 +194,9 @@ class MoveGenerator:
             return  # a written slot stays written
         occupied = held.bit_count()
         new = missing.bit_count() + copy
-        most = least = max(occupied + new - self.slots, 0)
+        most = least = occupied + new - self.slots if occupied + new > self.slots else 0
         droppable = self._droppable(held, buffered) & ~variant.in_dst
-        unwritten_matter = self._unwritten_matter(executed)
+        unwritten_matter = self.zeroed_results & ~executed or self.never_done
         if droppable:
             spare = droppable.bit_count()
             if least > spare:

@@ -240,7 +240,8 @@ class _Choice:
         return self._allocated(self.best) is not None
 
     def consider(self, name: str, config: ComputeConfig, *, whole: bool = False) -> None:
-        cost, other = self._cost(self.best), self._cost(config, whole=whole)
+        cost = self._cost(self.best)
+        other = self._cost(config, whole=whole, below=WORTH_IT * cost)
         if other < WORTH_IT * cost:
             self.reasons.append(f"{name} saves cycles: {other:.0f} against {cost:.0f} for a block of every region")
             self.best = config
@@ -252,16 +253,18 @@ class _Choice:
         regions = self._allocated(self.best)
         return regions is None or any(_profits(problem, plan) for problem, plan in regions)
 
-    def _cost(self, config: ComputeConfig, *, whole: bool = False) -> float:
-        regions = self._allocated(config, whole=whole)
+    def _cost(self, config: ComputeConfig, *, whole: bool = False, below: float = float("inf")) -> float:
+        regions = self._allocated(config, whole=whole, below=below)
         if regions is None:
             return float("inf")
         return sum(exposed_cycles(problem, plan.parts) * problem.tiles for problem, plan in regions)
 
-    def _allocated(self, config: ComputeConfig, *, whole: bool = False) -> list[tuple[Problem, Plan]] | None:
+    def _allocated(
+        self, config: ComputeConfig, *, whole: bool = False, below: float = float("inf")
+    ) -> list[tuple[Problem, Plan]] | None:
         """All regions under ``config``; None if one cannot run."""
         if config not in self.plans:
-            self.plans[config] = plans_under(config, self.computes, self.context, whole=whole)
+            self.plans[config] = plans_under(config, self.computes, self.context, whole=whole, below=below)
         return self.plans[config]
 
 

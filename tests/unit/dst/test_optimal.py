@@ -255,3 +255,18 @@ def test_unproved_plans_say_what_is_proved(bodies) -> None:
     assert 0 < plan.lower_bound <= plan.cycles_per_tile
     assert any("above the optimum" in note for note in plan.notes)
     assert optimal(bodies.benchmark_problem("euler_lorenz", 8), effort=PROOF).exact
+
+
+def test_a_plan_below_a_limit_is_found_if_there_is_one(fuzz) -> None:
+    """A limit spares searches and hides no plan in one part that costs less."""
+    compared = 0
+    for seed in range(60):
+        problem = fuzz.random_problem(seed, most_ops=8)
+        try:
+            plan = optimal(problem, whole=True)
+        except DoesNotFit:
+            continue
+        limited = optimal(problem, whole=True, below=plan.cycles_per_tile + 0.5)
+        assert limited.cycles_per_tile <= plan.cycles_per_tile + 1e-6, f"seed {seed}"
+        compared += 1
+    assert compared > 30

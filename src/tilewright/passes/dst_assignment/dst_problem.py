@@ -194,10 +194,15 @@ def _region_problem(
 
 
 def plans_under(
-    config: ComputeConfig, computes: Sequence[ComputeOp], context: PassContext, *, whole: bool = False
+    config: ComputeConfig,
+    computes: Sequence[ComputeOp],
+    context: PassContext,
+    *,
+    whole: bool = False,
+    below: float = float("inf"),
 ) -> list[tuple[Problem, Plan]] | None:
     """What the allocator would answer for regions under a configuration, each on its own; None if one could not run, or if one
-    would be split where only ``whole`` ones are asked for.
+    would be split where only ``whole`` ones are asked for. Those need not be found where they take ``below`` cycles or more.
 
     This is how `ttl-set-compute-config` asks what a configuration costs before it chooses one. Nothing is decided by asking:
     `ttl-tile-and-assign-dst` asks again, of the regions there are then, and the allocator remembers what it answered.
@@ -207,7 +212,7 @@ def plans_under(
     if not all(op.forms for problem in problems for op in problem.ops):
         return None
     try:
-        return [(problem, allocate(problem, whole=whole)) for problem in problems]
+        return [(problem, allocate(problem, whole=whole, below=below / problem.tiles)) for problem in problems]
     except DoesNotFit:
         return None
 
