@@ -5,18 +5,18 @@ Python's own module has another name in each release; ``hashlib`` serves where i
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-
-def _own() -> Callable[[bytes], Any]:
-    for name in ("_sha2", "_sha256", "hashlib"):
+if TYPE_CHECKING:
+    sha256: Callable[[bytes], Any]
+else:
+    try:
+        from _sha2 import sha256
+    except ImportError:
         try:
-            return importlib.import_module(name).sha256
-        except (ImportError, AttributeError):
-            continue
-    raise ImportError("this Python has no SHA-256")
+            from _sha256 import sha256
+        except ImportError:
+            from hashlib import sha256
 
-
-sha256 = _own()
+__all__ = ["sha256"]

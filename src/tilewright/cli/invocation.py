@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tilewright import execution
-from tilewright.cli.command_line import CommandLine
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 from tilewright.program import Program
@@ -263,11 +262,14 @@ def tile_count(text: str) -> int:
 
 
 def add_option_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags for all options. Defaults stay out of the namespace, so that only what was given overrides a decorator."""
+    """Flags for all options, or for those the parser may read. Defaults stay out of the namespace: only what was given overrides
+    a decorator.
+    """
     group = parser.add_argument_group("compile options (they win over the decorator's)")
     defaults = Options()
+    may_read = getattr(parser, "may_read", None)
     for name in Options.names():
-        if not isinstance(parser, CommandLine) or parser.may_read(flag_of(name)):
+        if may_read is None or may_read(flag_of(name)):
             add_flag(group, name, getattr(defaults, name))
 
 

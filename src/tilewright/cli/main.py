@@ -9,9 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
-
-from tilewright.cli.command_line import CommandLine
+from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
@@ -118,6 +116,18 @@ def run_command(words: list[str]) -> int:
 
     with silenced():
         return int(module.run(given))
+
+
+class CommandLine(argparse.ArgumentParser):
+    """Knows the words it is going to read, so that flags nobody wrote need not be made: a command has forty."""
+
+    def __init__(self, words: Sequence[str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._words = {word.partition("=")[0] for word in words}
+
+    def may_read(self, flag: str) -> bool:
+        """Whether ``flag`` or its opposite stands among the words; help is about all flags."""
+        return not self._words.isdisjoint((flag, "--no-" + flag.removeprefix("--"), "-h", "--help"))
 
 
 def help_width(words: list[str]) -> int | None:

@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from tilewright.cli import invocation, main
-from tilewright.cli.command_line import CommandLine
 from tilewright.options import Options
 
 
@@ -62,7 +61,7 @@ def test_every_option_is_a_flag():
     ],
 )
 def test_flags_are_made_where_they_are_named(words: list[str], made: set[str]):
-    parser = CommandLine(words)
+    parser = main.CommandLine(words)
     invocation.add_option_flags(parser)
     assert {action.dest for action in parser._actions} - {"help"} == made
 
