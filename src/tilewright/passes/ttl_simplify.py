@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.assembly import parameters_of
-from tilewright.dialects.attributes import is_block
+from tilewright.dialects.attributes import is_block, number_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES, applicable
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, TensorMathOp, compute_functions, dtype_of
@@ -32,6 +32,7 @@ FOLDED = ("add", "sub", "mul", "max", "min", "neg", "abs", "add_scalar", "sub_sc
           "min_scalar", "square", "relu")  # fmt: skip
 
 SIMPLIFIED = (TensorMathOp, BcastOp)
+TESTED = ("sqrt", "rsqrt")  # rows whose approximate form is the accurate one without a test for negative numbers
 
 # Rules -----------------------------------------------------------------------------------------------------------------------
 # THE rules of ``ttl-simplify``: what an expression may become, how exact that is, and why it pays.
@@ -202,6 +203,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             changed = _spread(op) if isinstance(op, BcastOp) else None
             if isinstance(op, TensorMathOp):
                 changed = _fold(op, context) or _apply(op, by_row(rules), context)
+                if changed is None and op.SPEC.name in TESTED:
+                    _leave_out_test(op, context)
             if changed is not None:
                 readers = [use.operation for use in changed.uses]
                 made = [changed.owner] if isinstance(changed.owner, Operation) else []
@@ -307,6 +310,19 @@ def _build(pattern: ast.expr, found: _Match, root: TensorMathOp, made: list[Oper
     op = kind.create(operands=operands, result_types=[root.results[0].type], attributes=attributes, location=root.location)  # pyright: ignore
     made.append(op)
     return op.results[0]
+
+
+def _leave_out_test(op: TensorMathOp, context: PassContext) -> None:
+    """A root tests for negative numbers; its form without the test has the same bits for all others."""
+    if "approx" in op.attributes or dtype_of(op.results[0].type) not in ("bf16", "f32"):
+        return
+    from tilewright.passes.fusion.signs import never_negative  # late: few kernels have roots
+
+    form = op.SPEC.forms[0].at(context.options.metal)
+    if any("{approx}" in word for word in form.template) and never_negative(op.lhs):
+        op.attributes["approx"] = number_attr(True)
+        title = f"{op.SPEC.name} of what cannot be negative does not test for it"
+        context.trace.decide(NAME, title, "same bits", place=f"line {line_of(op)}")
 
 
 def _spread(op: BcastOp) -> SSAValue | None:

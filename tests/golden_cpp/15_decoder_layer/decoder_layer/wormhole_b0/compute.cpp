@@ -81,7 +81,7 @@ void kernel_main() {
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
   add_unary_tile(0, 0x3727c5acu /* 1e-05 */);  // line 77
   rsqrt_tile_init();
-  rsqrt_tile(0);
+  rsqrt_tile<false, true>(0);
   tile_regs_commit();
   tile_regs_wait();
   pack_tile(0, between_29);
@@ -611,7 +611,7 @@ void kernel_main() {
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
   add_unary_tile(0, 0x3727c5acu /* 1e-05 */);  // line 77
   rsqrt_tile_init();
-  rsqrt_tile(0);
+  rsqrt_tile<false, true>(0);
   tile_regs_commit();
   tile_regs_wait();
   pack_tile(0, between_29);

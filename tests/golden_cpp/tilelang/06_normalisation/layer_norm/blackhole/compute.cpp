@@ -97,7 +97,7 @@ void kernel_main() {
     div_unary_tile(1, 0x3b800000u /* 0.00390625 */);  // line 54
     add_unary_tile(1, 0x3727c5acu /* 1e-05 */);
     rsqrt_tile_init();
-    rsqrt_tile(1);
+    rsqrt_tile<false, true>(1);
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(1, between_4);

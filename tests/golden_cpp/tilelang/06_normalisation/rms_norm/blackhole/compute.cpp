@@ -56,7 +56,7 @@ void kernel_main() {
     div_unary_tile(1, 0x3b800000u /* 0.00390625 */);  // line 23
     add_unary_tile(1, 0x2b8cbcccu /* 1e-12 */);
     rsqrt_tile_init();
-    rsqrt_tile(1);  // scale
+    rsqrt_tile<false, true>(1);  // scale
     tile_regs_commit();
     tile_regs_wait();
     pack_tile(1, between_4);
