@@ -28,7 +28,7 @@ class Compiler:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [self.path, *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
         _running.add(process)
         try:
             said, complaint = process.communicate()

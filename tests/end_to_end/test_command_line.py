@@ -320,3 +320,22 @@ def test_real_modules_that_are_absent_are_named(capsys: pytest.CaptureFixture[st
 def test_the_package_runs_as_a_module():
     result = subprocess.run([sys.executable, "-m", "tilewright", "explain", "TW601"], capture_output=True, text=True)
     assert result.returncode == 0 and result.stdout.startswith("TW601: ")
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys):
+    taken = tmp_path / "taken"
+    taken.write_text("not a folder")
+    assert main(["compile", ADD, "-o", str(taken)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tilewright compile: cannot write") and "taken" in said and "Traceback" not in said
+
+
+def test_a_kernel_file_may_have_comments_in_any_encoding(tmp_path, capsys):
+    kernel = tmp_path / "kernel.cpp"
+    good = Path(__file__).resolve().parents[1] / "check" / "good_fp32_chain.cpp"
+    kernel.write_bytes(good.read_bytes() + b"// gr\xf6\xdfer\n")
+    assert main(["check", str(kernel)]) == 0
+    assert "0 errors" in capsys.readouterr().out
+    kernel.write_bytes(b"\x93\x80 no C++\n")
+    assert main(["check", str(kernel)]) == 1
+    assert "does not compile" in capsys.readouterr().err

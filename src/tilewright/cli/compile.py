@@ -67,7 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
         show = invocation.IrPrinter(arguments, sys.stdout)
         for program in programs:
             show(program)
-    written = write_all(programs, arguments.output, runner=arguments.emit_runner) if arguments.output else {}
+    try:
+        written = write_all(programs, arguments.output, runner=arguments.emit_runner) if arguments.output else {}
+    except OSError as error:
+        return invocation.cannot_write("compile", error)
     if arguments.json:
         import json
 

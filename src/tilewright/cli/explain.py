@@ -111,8 +111,7 @@ def shown(arguments: argparse.Namespace) -> int:
         try:
             page.write(arguments.output, made)
         except OSError as error:
-            print(f"tilewright explain: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-            return 2
+            return invocation.cannot_write("explain", error)
     print(json.dumps(made) if arguments.json else arguments.output)
     return code
 

@@ -336,6 +336,12 @@ def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
     return tuple(ALIASES.get(name, name) for name in names)
 
 
+def cannot_write(command: str, error: OSError) -> int:
+    """Says that a result of ours found no place; gives the exit code."""
+    print(f"tilewright {command}: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+    return 2
+
+
 # Runs the user's script in this process, with or without stand-in modules.
 
 def missing_file(path: str) -> str:

@@ -98,7 +98,7 @@ def _files(arguments: argparse.Namespace, path: Path | None) -> tuple[dict[str, 
     files: dict[str, Path] = {}
     stated: dict[str, argparse.Namespace] = {}
     if path is not None:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
         own = _stated(path, text)
         role = arguments.role or own.role or kernel_check.role_of(text)
         files[role], stated[role] = path, own
@@ -108,7 +108,7 @@ def _files(arguments: argparse.Namespace, path: Path | None) -> tuple[dict[str, 
     for role in ROLES:
         other = Path(getattr(arguments, role)) if getattr(arguments, role) else named.get(role)
         if other is not None and role not in files:
-            files[role], stated[role] = other, _stated(other, other.read_text(encoding="utf-8"))
+            files[role], stated[role] = other, _stated(other, other.read_text(encoding="utf-8", errors="replace"))
     return files, stated
 
 

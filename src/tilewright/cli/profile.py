@@ -88,8 +88,7 @@ def tell(arguments: argparse.Namespace, times: Sequence[tuple[Profile, Timeline]
             if kernels:
                 write_page(Path(arguments.output), kernels, arguments.source)
         except OSError as error:
-            print(f"tilewright profile: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-            return 2
+            return invocation.cannot_write("profile", error)
     print(json.dumps(profiles, indent=2) if arguments.json else "\n\n".join(map(terminal.as_text, profiles)))
     for timeline in timelines:
         if timeline.deadlock is not None:

@@ -160,6 +160,5 @@ def write(folder: Path, found: list[tuple[Task, Outcome]], top: int) -> int:
             name = task.name if len(found) == 1 else f"{task.name}-{number}"
             plot.write(folder / f"{name}.svg", table.summary(task, outcome), outcome, task.space.axes)
     except OSError as error:
-        print(f"tilewright tune: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
+        return invocation.cannot_write("tune", error)
     return 0

@@ -43,7 +43,7 @@ class KernelSource:
     include_folders: Sequence[Path] = ()
 
     def source(self) -> str:
-        return self.path.read_text() if self.path is not None else self.text
+        return self.path.read_text(encoding="utf-8", errors="replace") if self.path is not None else self.text
 
     def label(self) -> str:
         return self.name or (str(self.path) if self.path is not None else f"{self.role}.cpp")
