@@ -1,4 +1,4 @@
-"""Roots of what cannot be negative leave out their test for negative numbers: same bits, fewer cycles."""
+"""Roots and exponentials of what cannot be negative leave out their tests for negative numbers: same bits, fewer cycles."""
 
 from __future__ import annotations
 
@@ -41,3 +41,22 @@ def test_a_release_without_the_form_keeps_the_test(kernels, make_array):
     a = make_array((1, 1), "bf16", 0.5, 2.0)
     program, _ = kernels.elementwise({"out": "ttl.math.rsqrt(ttl.math.abs(a))"}, {"a": a}, block=(1, 1), metal="0.81")
     assert not any("does not test" in decision.title for decision in program.trace.decisions)
+
+
+@pytest.mark.parametrize(("text", "left_out"), [("ttl.math.abs(a)", True), ("a * a", True), ("a", False), ("-ttl.math.abs(a)", False)])
+@pytest.mark.parametrize("metal", ["0.69", "0.78", "0.81"])
+def test_exponentials(kernels, make_array, text, left_out, metal):
+    """Of the header: without the limit two instructions a row less, and the same numbers for operands that are not negative."""
+    a = make_array((2, 2), "bf16", -9.0, 9.0)
+    program, found = kernels.elementwise({"out": f"ttl.math.exp({text})"}, {"a": a}, block=(2, 2), metal=metal)
+    assert ("InputClamping::None, 32>" in program.cpp["compute"]) == (left_out and metal != "0.69")
+    x = a.astype(np.float64)
+    wanted = np.exp({"ttl.math.abs(a)": abs(x), "a * a": x * x, "a": x, "-ttl.math.abs(a)": -abs(x)}[text])
+    inside = wanted < 2.0**100
+    assert np.abs(found["out"].astype(np.float64) / wanted - 1)[inside].max() < (0.5 if text == "a * a" else 0.02)  # x * x is rounded
+
+
+def test_cycles_of_exponentials():
+    template = ("false", "false", "InputClamping::None", "32")
+    limited = call_cost("exp_tile", dst32=False, template=("false", "false", "InputClamping::ClampToNegative", "32"))
+    assert call_cost("exp_tile", dst32=False, template=template).math_cycles == limited.math_cycles - 64

@@ -32,6 +32,7 @@ from tilewright.dialects.row_references import np, truth
 from tilewright.dialects.tile_op import (
     FLOAT_DTYPES,
     INTEGER_DTYPES,
+    LIMIT,
     PASS,
     Param,
     Spelling,
@@ -185,7 +186,7 @@ FUNCTIONS = (
         approximable("exp", "Elementwise e ** x.", np.exp, header=EXP, rounds=NEAREST, golden="exp", bound_ulp=0.95,
                      approx_bound_ulp=6.1, by_faces=True,
                      notes="approx: 6 ULP (exp_tile<true>); exp(x, scale=s) is exp(x * s), see exp_scaled."),
-        between=("false", "InputClamping::ClampToNegative", PASS),
+        between=("false", LIMIT, PASS),
         init_between=("0x3F800000", "InputClamping::ClampToNegative"),
     ),
     unary("exp_scaled", "Approximate e ** (scale * x), the scale folded into the init.",

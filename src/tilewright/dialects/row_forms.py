@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 from tilewright.dialects.row_references import Array, np, truth
 from tilewright.dialects.tile_op import (
     INTEGER_DTYPES,
+    LIMIT,
     NARROW,
+    UNLIMITED,
     WIDTH,
     WIDTH_OF_DST,
     Meaning,
@@ -31,6 +33,7 @@ KERNEL_API = "compute_kernel_api.h"
 BINARY_SFPU = "eltwise_binary_sfpu.h"
 APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
 NARROW_PARAM = Param(name=NARROW, kind="bool", default=False, hidden=True, summary="to the bits of a 16-bit DST, whatever DST is")
+UNLIMITED_PARAM = Param(name=UNLIMITED, kind="bool", default=False, hidden=True, summary="of what cannot be negative")
 WIDTH_SINCE = "0.78"  # the first release whose functions take DST's width as an argument
 SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
 
@@ -124,7 +127,8 @@ def narrowable(row: TileOp, *, between: tuple[str, ...] = (), init_between: tupl
         init_defaults=init_defaults,
         spellings=(*form.spellings, older, Spelling(since=WIDTH_SINCE, template=template, init_template=init_template)),
     )  # fmt: skip
-    return replace(row, forms=(wider,), params=(*row.params, NARROW_PARAM), reference=taking(row.reference, (NARROW_PARAM,)))
+    more = (NARROW_PARAM, UNLIMITED_PARAM) if LIMIT in between else (NARROW_PARAM,)
+    return replace(row, forms=(wider,), params=(*row.params, *more), reference=taking(row.reference, more))
 
 
 def binary(name: str, summary: str, reference: Meaning, *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:

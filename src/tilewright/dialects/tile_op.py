@@ -169,7 +169,7 @@ class UnitForm:
     ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
     (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false) and parameters as ``{name}``, ``{name:f32}``
     (fp32 bits), ``{name:format}`` (DATA_FORMATS of a dtype), ``{narrow:width}`` (DST's width, or 16 bits whatever DST is) or
-    ``{whole:rows}`` (rows of numbers that a pass takes);
+    ``{whole:rows}`` (rows of numbers that a pass takes), ``{unlimited:limit}`` (whether small operands are cut off);
     ``template_text`` fills them in.
     """
 
@@ -345,6 +345,10 @@ WHOLE = "whole"
 PASS = "{whole:rows}"
 ROWS_OF_FACE, ROWS_OF_TILE = "8", "32"
 
+# The template argument by which an exponential leaves out its lower limit, for operands that cannot be negative.
+UNLIMITED = "unlimited"
+LIMIT = "{unlimited:limit}"
+
 
 def is_narrow(pattern: Sequence[str], words: Sequence[str]) -> bool:
     """Whether template arguments ask for the function as a 16-bit DST has it."""
@@ -360,6 +364,8 @@ def template_text(entry: str, values: Mapping[str, Any]) -> str:
     def text(match: re.Match[str]) -> str:
         if match[2] == "width":
             return WIDTH_16 if values.get(match[1]) else WIDTH_OF_DST
+        if match[2] == "limit":
+            return f"InputClamping::{'None' if values.get(match[1]) else 'ClampToNegative'}"
         if match[2] == "rows":
             return ROWS_OF_TILE if values.get(match[1]) else ROWS_OF_FACE
         value = values[match[1]]

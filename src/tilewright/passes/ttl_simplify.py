@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import is_block, number_attr
-from tilewright.dialects.tile_op import FLOAT_DTYPES, applicable
+from tilewright.dialects.tile_op import FLOAT_DTYPES, UNLIMITED, applicable
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, TensorMathOp, compute_functions, dtype_of
 from tilewright.dialects.walking import erase, insert_before, line_of, operations
@@ -32,7 +32,8 @@ FOLDED = ("add", "sub", "mul", "max", "min", "neg", "abs", "add_scalar", "sub_sc
           "min_scalar", "square", "relu")  # fmt: skip
 
 SIMPLIFIED = (TensorMathOp, BcastOp)
-TESTED = ("sqrt", "rsqrt")  # rows whose approximate form is the accurate one without a test for negative numbers
+# Rows that test for negative numbers, and the parameter that leaves it out: approximate roots are the accurate ones without.
+TESTED = {"sqrt": "approx", "rsqrt": "approx", "exp": UNLIMITED}
 
 # Rules -----------------------------------------------------------------------------------------------------------------------
 # THE rules of ``ttl-simplify``: what an expression may become, how exact that is, and why it pays.
@@ -313,14 +314,15 @@ def _build(pattern: ast.expr, found: _Match, root: TensorMathOp, made: list[Oper
 
 
 def _leave_out_test(op: TensorMathOp, context: PassContext) -> None:
-    """A root tests for negative numbers; its form without the test has the same bits for all others."""
-    if "approx" in op.attributes or dtype_of(op.results[0].type) not in ("bf16", "f32"):
+    """Calls test for negative numbers, or for those far below zero; without the test they have the same bits for all others."""
+    parameter = TESTED[op.SPEC.name]
+    if "approx" in op.attributes or parameter in op.attributes or dtype_of(op.results[0].type) not in ("bf16", "f32"):
         return
-    from tilewright.passes.fusion.signs import never_negative  # late: few kernels have roots
+    from tilewright.passes.fusion.signs import never_negative  # late: few kernels have such calls
 
-    form = op.SPEC.forms[0].at(context.options.metal)
-    if any("{approx}" in word for word in form.template) and never_negative(op.lhs):
-        op.attributes["approx"] = number_attr(True)
+    template = op.SPEC.forms[0].at(context.options.metal).template
+    if any(f"{{{parameter}" in word for word in template) and never_negative(op.lhs):
+        op.attributes[parameter] = number_attr(True)
         title = f"{op.SPEC.name} of what cannot be negative does not test for it"
         context.trace.decide(NAME, title, "same bits", place=f"line {line_of(op)}")
 

@@ -53,7 +53,7 @@ def variant_of(site: Site, init: Site | None) -> str:
     assert form is not None
     if site.name == "typecast_tile":
         return "_".join(DTYPES.get(word.split("::")[-1], word) for word in site.template)
-    if "InputClamping::None" in site.template:
+    if "InputClamping::None" in site.template and is_approximate(form.template, form.defaults, site.template):
         return "approx_unclamped"
     if site.name == "recip_tile" and "false" in site.template:
         return "ieee"

@@ -28,6 +28,7 @@ from tilewright.dialects.tile_op import (
     FACES,
     INTEGER_DTYPES,
     NARROW,
+    UNLIMITED,
     WHOLE,
     Unit,
     UnitForm,
@@ -266,7 +267,7 @@ class MathConverter:
         if template:
             attributes["template"] = text_array(template)
         given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
-        given = [name for name in given if name != NARROW or values[NARROW]]  # few calls are
+        given = [name for name in given if name not in (NARROW, UNLIMITED) or values[name]]  # few calls are
         given += [name for name in (WHOLE,) if needed is None and values.get(name)]
         if given:
             attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
