@@ -29,6 +29,7 @@ from tilewright.passes.census import (
     OUTER_MATH,
     OWN_BUFFER,
     PADDED,
+    READ_LOOP,
     RETURNED,
     SAME_MATH,
     SECOND_BLOCK,
@@ -83,6 +84,10 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass(
             "ttl-mark-batches", "what threads wait for is still as it was written and checked",
             on=("ttl.batch", "--deep-buffers", BATCH_ROOM),
+        ),
+        Pass(
+            "ttl-mark-reads-ahead", "batches are known: they are under way as one block",
+            on=("ttl.reads_ahead", READ_LOOP),
         ),
         Pass("ttl-read-sums-back", "what needs no trip through its buffer is forwarded next", on=("accumulate",)),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1", on=(OWN_BUFFER,)),
@@ -155,6 +160,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
     "ttkernel-place-inits": (
         Pass("ttkernel-batch-transfers", "a block is a number of tiles and bytes now", on=("ttl.batch",)),
+        Pass("ttkernel-read-ahead", "batches have their tiles, and all math is calls with known cycles", on=("ttl.reads_ahead",)),
         Pass("ttkernel-defer-write-barriers", "what reads a tensor is a call now, whoever made it"),
         Pass(
             "ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted",

@@ -98,6 +98,8 @@ ROWS = (
     Row("bank_write", "B per cycle", (21.3, 20.5, 22.0), (47.0, 46.2, 47.1), "[silicon] dram-rate"),
     Row("dram_read_latency", "cycles over L1", (104, 99, 112), (126, 108, 152), "[metal] difference of read rows"),
     Row("dram_write_latency", "cycles over L1", (130, 104, 145), (22, 13, 29), "[metal] difference of write rows"),
+    Row("page_read", "cycles", (479, 470, 493), (539, 527, 545), "[metal] one 2 KB page of DRAM, from its request to the end of the barrier"),
+    Row("dram_reads", "B per cycle", (132, 117, 132), (237, 228, 237), "[silicon] dram-rate, all cores on network 0"),
     Row("request_interval", "cycles per request and endpoint", (6.8, 6.5, 7.5), (16.4, 16, 17), "[silicon] tt-metal#55898"),
     Row("l1_latency", "cycles", *_same(10, 5, 15), "[isa] an L1 access behind the NIU"),
     # Launch.
@@ -164,6 +166,8 @@ class Constants:
     bank_write: float
     dram_read_latency: float
     dram_write_latency: float
+    page_read: float
+    dram_reads: float
     request_interval: float
     l1_latency: float
     start_skew: float

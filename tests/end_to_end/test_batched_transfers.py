@@ -119,7 +119,7 @@ def test_deep_buffers_hold_two_batches(kernels, depth, width, turns, held):
     results, cycles = [], []
     for deep in (False, True):
         results.append(np.zeros_like(a))
-        program = kernels.run(source, a, b, results[-1], deep_buffers=deep)
+        program = kernels.run(source, a, b, results[-1], deep_buffers=deep, reads_ahead=False)
         cycles.append(timeline.run(program).cycles)
     depths = {buffer.name: buffer.block_count for buffer in program.buffers}
     assert depths == {"a_dfb": held, "b_dfb": held, "y_dfb": 2}

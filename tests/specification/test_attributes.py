@@ -233,7 +233,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "precision": (SHARED, "exact"),
     "approximate": (SHARED, "all"),
 }
-ELSEWHERE = {"schedule", "round_trips", "debug_print", "api", "deep_buffers"}  # of larger bodies, Python's print, a newer ttnn, loops that read: tests of those
+ELSEWHERE = {"schedule", "round_trips", "debug_print", "api", "deep_buffers", "reads_ahead"}  # of larger bodies, Python's print, a newer ttnn, loops that read: tests of those
 
 
 def test_every_option_has_a_change():

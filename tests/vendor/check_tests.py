@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_OF_A_TEST = 3  # programs of one test function, which may have many cases
 FORMS = (
     "any_size", "batched_transfers", "block_parts", "external_code", "integer_reductions", "kernel_names", "many_nets",
-    "more_dimensions", "numbers_from_data", "row_blocks", "row_major", "scans", "shards", "shared_buffers", "slices",
+    "more_dimensions", "networks", "numbers_from_data", "reads_ahead", "row_blocks", "row_major", "scans", "shards", "shared_buffers", "slices",
     "tile_sizes", "wait_any", "whole_operation",
 )  # fmt: skip
 

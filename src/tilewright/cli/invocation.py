@@ -202,6 +202,7 @@ HELP: dict[str, str] = {
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",
     "deep_buffers": "room for several of the small blocks that a loop reads, so that one barrier waits for all of them; takes L1",
+    "reads_ahead": "loops ask for later blocks before the one they hand over has arrived, where that gains time by the model",
     "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
     "debug_print": "print() in a kernel becomes DPRINT in the C++; the simulator prints in any case",
     "card_grid": "cores of the card, such as 11x10 for a p100, where they are not those of the chip's usual card",
@@ -222,6 +223,7 @@ SWITCHES = (
     "math_approx_mode",
     "combine_packs",
     "deep_buffers",
+    "reads_ahead",
     "debug_print",
 )
 

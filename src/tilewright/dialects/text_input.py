@@ -142,12 +142,12 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 FUNCTION = {
-    "ttl.kernel_thread", "ttl.role", "ttl.signposts", "ttl.fp32_dest_acc_en", "ttl.dst_full_sync_en", "ttl.math_fidelity",
-    "ttl.unpack_to_dest",
+    "ttl.kernel_thread", "ttl.role", "ttl.role_given", "ttl.signposts", "ttl.fp32_dest_acc_en", "ttl.dst_full_sync_en",
+    "ttl.math_fidelity", "ttl.unpack_to_dest",
 }  # fmt: skip
 LOOP = {  # on loops, once a region is one
     "ttl.tile", "ttl.tile_stride", "ttl.sub_blocks", "ttl.section", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.dst_layout",
-    "ttl.batch",
+    "ttl.batch", "ttl.reads_ahead",
     "ttl.residents", "ttl.role_in_section",
 }  # fmt: skip
 
@@ -157,7 +157,7 @@ NUMBERS = (
     "tensor_index", "dst_idx", "dst_stride", "k", "columns", "rows", "cols", "ct", "rt", "kt", "cb_index", "buffer_factor",
     "tiles", "alias_of", "first_tile", "tile_offset", "number", "net", "low", "high", "given", "amount", "resident", "axis",
     "index", "page_size", "buffer_index", "initial_value", "significant_bits", "ttl.dst_footprint", "ttl.unroll_factor",
-    "ttl.section", "ttl.batch", "limit", PINNED,
+    "ttl.section", "ttl.batch", "ttl.reads_ahead", "limit", PINNED,
 )  # fmt: skip
 TEXTS = (
     "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",

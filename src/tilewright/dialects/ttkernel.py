@@ -126,6 +126,8 @@ STRUCTURAL_CALLS = (
         "row and column of a tile, accessor of a row-major tensor, L1 address",
     ),
     Call("noc_async_read_barrier", "d", "", 0, "all reads have landed"),
+    Call("noc_async_read_set_trid", "d", "id", 0, "reads from here on belong to a transaction id, 1 to 15; 0: to none"),
+    Call("noc_async_read_barrier_with_trid", "d", "id", 0, "all reads of a transaction id have landed"),
     Call("noc_async_write_barrier", "d", "", 0, "all writes have left and arrived"),
     Call("noc_async_writes_flushed", "d", "", 0, "all writes have left"),
     Call("core_table", "umpd", None, 1, "a number of this core, from the launcher; attributes name, values (a list per core)"),

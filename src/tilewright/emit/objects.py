@@ -23,6 +23,7 @@ BUFFER_METHODS = {
     "cb_push_back": "push_back",
 }
 BARRIERS = ("noc_async_read_barrier", "noc_async_write_barrier", "noc_async_writes_flushed", "noc_async_atomic_barrier")
+READ_ID_BARRIER = "noc_async_read_barrier_with_trid"  # the id is set by a free function, once for all reads of a block
 OWN_SEMAPHORE = {"noc_semaphore_set": "set", "noc_semaphore_wait": "wait", "noc_semaphore_wait_min": "wait_min"}
 NOC_CALLS = (
     *BARRIERS, "noc_async_read_page", "noc_async_write_page", "noc_async_read_tile_rows", "noc_async_write_tile_rows",
@@ -101,6 +102,8 @@ class Objects:
             return f"{self._of[op.operands[0]]}.{BUFFER_METHODS[name]}({self.text(op.operands[1])})"
         if name in BARRIERS:
             return f"noc.{name.removeprefix('noc_')}()"
+        if name == READ_ID_BARRIER:
+            return f"noc.async_read_barrier<NocOptions::TXN_ID>({{.trid = {self.text(op.operands[0])}}})"
         if name in OWN_SEMAPHORE:
             number = word_arguments(name, [self.text(operand) for operand in op.operands])[1]
             return f"{self._semaphore(op.operands[0])}.{OWN_SEMAPHORE[name]}({number})"

@@ -24,7 +24,7 @@ from tilewright.passes.validation.communication_trace import Unpredictable, trac
 from tilewright.records import record
 
 NAME = "ttl-assign-networks"
-ROLE, READER, WRITER = "ttl.role", "reader", "writer"
+ROLE, GIVEN, READER, WRITER = "ttl.role", "ttl.role_given", "reader", "writer"
 
 
 @record
@@ -43,6 +43,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
     movers = {text_value(function, ROLE): function for function in functions_of(module) if thread_kind(function) != "compute"}
     if movers.keys() != {READER, WRITER} or context.options.inits == "each":
         return  # one thread has nobody to change with; the specification's listings have the order they were written in
+    if any(GIVEN in function.attributes for function in movers.values()):
+        return  # the author says who is who
     reader, writer = movers[READER], movers[WRITER]
     if not _writes(reader) and not _reads(writer):
         return

@@ -156,6 +156,11 @@ class Buffer(Ring):
             raise self._not_at_end(site, tile + 1, self.write, "write")
         return slot
 
+    def check_reserved(self, site: Site, slot: int) -> None:
+        """Whether data movement may fill a slot. Of blocks that are under way together the last may lie behind the ring's end."""
+        if (slot - self.write) % self.capacity >= self.reserved:
+            self.back_slot(site, slot - self.write)
+
     def _check_producer(self, site: Site) -> None:
         if self.producer is not None and (self.producer.thread, self.producer.role) != (site.thread, site.role):
             raise fault(

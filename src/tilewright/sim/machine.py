@@ -298,10 +298,21 @@ class PackSetup:
 
 
 @dataclass(eq=False, slots=True)
+class Read:
+    """A NoC read under way."""
+
+    buffer: Buffer
+    slot: int
+    fetch: Callable[[], Any]  # where its tile comes from
+    id: int  # that a barrier may wait for alone; 0: only for all reads together
+
+
+@dataclass(eq=False, slots=True)
 class Transfers:
     """Outstanding NoC traffic of one data-movement processor."""
 
-    reads: list[tuple[Buffer, int, Callable[[], Any]]] = field(default_factory=list[Any])  # slot and where its tile comes from
+    reads: list[Read] = field(default_factory=list["Read"])
+    read_id: int = 0  # of reads from now on
     writes: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
     last: Site | None = None
 

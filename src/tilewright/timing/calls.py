@@ -285,6 +285,18 @@ def read_barrier(machine: ClockedMachine, site: Site) -> None:
     machine.mover(site).read_barrier(site)
 
 
+@clocked("noc_async_read_set_trid", on="d")
+def set_read_id(machine: ClockedMachine, site: Site, number: Any) -> None:
+    """One store to a register of the NoC."""
+    machine.engine(site).work(site, machine.constants.semaphore_local)
+    machine.mover(site).read_id = agreed(number)
+
+
+@clocked("noc_async_read_barrier_with_trid", on="d")
+def read_id_barrier(machine: ClockedMachine, site: Site, number: Any) -> None:
+    machine.mover(site).read_id_barrier(site, agreed(number))
+
+
 @clocked("noc_async_write_barrier", "noc_async_atomic_barrier", on="d")
 def write_barrier(machine: ClockedMachine, site: Site) -> None:
     machine.mover(site).write_barrier(site)

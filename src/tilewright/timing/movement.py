@@ -21,6 +21,8 @@ class Mover:
         self.net = net
         self.place = place
         self.landed = 0.0  # reads
+        self.landed_of: dict[int, float] = {}  # those of a transaction id
+        self.read_id = 0  # of reads from now on
         self.left = 0.0  # writes have been read out of L1
         self.acknowledged = 0.0  # writes are there, and this processor knows
         self.command_free = 0.0  # the last write has begun to enter the network
@@ -41,11 +43,15 @@ class Mover:
 
     def read_dram(self, site: Site, bank: int, size: float, issue: float) -> None:
         start = self._issue(site, issue)
-        self.landed = max(self.landed, self.network.read_dram(self.net, self.place, bank, size, start))
+        self._read(self.network.read_dram(self.net, self.place, bank, size, start))
 
     def read_l1(self, site: Site, owner: Place, size: float, issue: float) -> None:
         start = self._issue(site, issue)
-        self.landed = max(self.landed, self.network.read_l1(self.net, self.place, owner, size, start))
+        self._read(self.network.read_l1(self.net, self.place, owner, size, start))
+
+    def _read(self, landed: float) -> None:
+        self.landed = max(self.landed, landed)
+        self.landed_of[self.read_id] = max(self.landed_of.get(self.read_id, 0.0), landed)
 
     def write_dram(self, site: Site, bank: int, size: float, issue: float) -> None:
         start = self._issue(site, issue)
@@ -90,6 +96,9 @@ class Mover:
 
     def read_barrier(self, site: Site) -> None:
         self._barrier(site, self.landed, READS)
+
+    def read_id_barrier(self, site: Site, number: int) -> None:
+        self._barrier(site, self.landed_of.get(number, 0.0), READS)
 
     def write_barrier(self, site: Site) -> None:
         self._barrier(site, self.acknowledged, WRITES)

@@ -142,7 +142,7 @@ class Network:
 
     def scale(self, runs: Sequence[int], sites: Sequence[Site]) -> None:
         """Traffic of turns that were not run: all of it grows as the number of transfers."""
-        waits = ("barrier", "flushed")
+        waits = ("barrier", "flushed", "trid")
         asked = sum(runs[site.number] for site in sites if site.name.startswith("noc_async") and not site.name.endswith(waits))
         if not self.moved or asked <= self.moved:
             return

@@ -437,7 +437,7 @@ def _multicast(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> N
 
 
 def _barrier(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-    calls.clock_of(site.name, "d")(machine, site)
+    calls.clock_of(site.name, "d")(machine, site, *words)
 
 
 def _zeros(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
@@ -527,6 +527,8 @@ _ACTS: dict[str, tuple[Any, str]] = {
     "multicast": (_multicast, "noc_async_write_multicast"),
     "write_zeros": (_zeros, ""),
     "noc_async_read_barrier": (_barrier, ""),
+    "noc_async_read_set_trid": (_barrier, ""),
+    "noc_async_read_barrier_with_trid": (_barrier, ""),
     "noc_async_write_barrier": (_barrier, ""),
     "noc_async_writes_flushed": (_barrier, ""),
     "noc_async_atomic_barrier": (_barrier, ""),

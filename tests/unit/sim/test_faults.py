@@ -308,6 +308,43 @@ def test_push_before_the_read_barrier(expect_fault):
     expect_fault("TW510", "cb_push_back(a, 1)", "have not landed", reader=reader)
 
 
+@pytest.mark.parametrize("waited", [1, 2])
+def test_push_before_the_barrier_of_its_own_reads(expect_fault, run, waited):
+    """Two blocks under way, each with its id; the first is pushed behind the barrier of one of them."""
+    reader = f"""
+def reader():
+    start = get_write_ptr(a)
+    cb_reserve_back(a, 2)
+    for i in range(2):
+        noc_async_read_set_trid(i + 1)
+        noc_async_read_page(i, A, start + i * 2048)
+    noc_async_read_barrier_with_trid({waited})
+    cb_push_back(a, 1)
+    noc_async_read_barrier()
+    cb_push_back(a, 1)
+    noc_async_read_set_trid(0)
+"""
+    if waited == 1:
+        _, program, arrays = run(reader=reader)
+        assert simulate(program, arrays).warnings == ()
+    else:
+        expect_fault("TW510", "cb_push_back(a, 1)", "have not landed", reader=reader)
+
+
+def test_a_reserved_ring_may_be_filled_from_its_end(expect_fault):
+    """Not what its consumer wants here: the first block that it gets holds nothing."""
+    reader = """
+def reader():
+    start = get_write_ptr(a)
+    for i in range(2):
+        cb_reserve_back(a, 2)
+        noc_async_read_page(i, A, start + (1 - i) * 2048)
+        noc_async_read_barrier()
+        cb_push_back(a, 1)
+"""
+    expect_fault("TW512", "copy_tile(a, 0, 0)", "never written", reader=reader)
+
+
 def test_pop_before_the_write_barrier(expect_fault):
     writer = WRITER.replace("        noc_async_write_barrier()\n", "")
     expect_fault("TW510", "cb_pop_front(o, 1)", "may still be reading", writer=writer)

@@ -124,6 +124,8 @@ def _functions(kernel: Operation, whole: Operation, module: ModuleOp) -> None:
         function = _function(thread, f"thread_{index}", outside, resources)
         if thread in roles:
             function.attributes["ttl.role"] = StringAttr(roles[thread])
+            if "microcore_hint" in thread.attributes:
+                function.attributes["ttl.role_given"] = UnitAttr()
         module.body.block.add_op(function)
 
 

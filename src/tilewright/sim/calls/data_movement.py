@@ -1,4 +1,5 @@
-"""Transfers between tensors and L1. A read lands at its barrier; a write takes what L1 holds when it is issued.
+"""Transfers between tensors and L1. A read lands at its barrier, which may be that of its transaction id alone; a write takes
+what L1 holds when it is issued.
 
 Then what one core does to another: L1 to L1 transfers, multicast and semaphores. Cores are named by their grid coordinates. A
 write is in the other L1, and a semaphore changed, when the call is issued: the NoC keeps their order there too. The target
@@ -19,7 +20,7 @@ from tilewright.diagnostics import fail
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
 from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import LANDING, Buffer
-from tilewright.sim.machine import Machine
+from tilewright.sim.machine import Machine, Read
 from tilewright.sim.registry import Site, call, fault, ready, value
 from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import agreed
@@ -60,12 +61,12 @@ def check_same_dtype(site: Site, tensor: Tensor, buffer: Buffer) -> None:
 def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
     buffer, slot = machine.slot_at(site, address)
     check_same_dtype(site, tensor, buffer)
-    buffer.back_slot(site, slot - buffer.write)
+    buffer.check_reserved(site, slot)
     transfers = machine.transfers_of(site)
     pages = machine.page_numbers(site, tensor, page)
     if tensor.touches is not None:
         tensor.touches.read(site.span, pages, machine.core_ids, site.thread)
-    transfers.reads.append((buffer, slot, partial(machine.arithmetic.read, tensor, pages)))
+    transfers.reads.append(Read(buffer, slot, partial(machine.arithmetic.read, tensor, pages), transfers.read_id))
     transfers.last = site
     buffer.slots[slot] = LANDING
 
@@ -89,9 +90,24 @@ def read_tile_rows(machine: Machine, site: Site, row: Any, column: Any, tensor: 
 @call("noc_async_read_barrier", on="d")
 def read_barrier(machine: Machine, site: Site) -> None:
     transfers = machine.transfers_of(site)
-    for buffer, slot, fetch in transfers.reads:
-        buffer.slots[slot] = fetch()
+    for read in transfers.reads:
+        read.buffer.slots[read.slot] = read.fetch()
     transfers.reads.clear()
+
+
+@call("noc_async_read_set_trid", on="d")
+def set_read_id(machine: Machine, site: Site, number: Any) -> None:
+    machine.transfers_of(site).read_id = agreed(number)
+
+
+@call("noc_async_read_barrier_with_trid", on="d")
+def read_id_barrier(machine: Machine, site: Site, number: Any) -> None:
+    """The others are still under way: who uses them finds that they have not landed."""
+    transfers, wanted = machine.transfers_of(site), agreed(number)
+    for read in transfers.reads:
+        if read.id == wanted:
+            read.buffer.slots[read.slot] = read.fetch()
+    transfers.reads = [read for read in transfers.reads if read.id != wanted]
 
 
 @call("noc_async_write_page", on="d", per_core=(0,))
@@ -303,13 +319,13 @@ def read_unicast(machine: Machine, site: Site, address: NocAddress, target: int,
     transfers = machine.transfers_of(site)
     transfers.last = site
     for offset, (buffer, slot) in enumerate(tiles_of(machine, site, target, size)):
-        buffer.back_slot(site, slot - buffer.write)
+        buffer.check_reserved(site, slot)
         source, start = other.slot_at(site, address.target)
 
         def fetch(source: Buffer = source, place: int = start + offset) -> Any:
             return source.slots[place]
 
-        transfers.reads.append((buffer, slot, fetch))
+        transfers.reads.append(Read(buffer, slot, fetch, transfers.read_id))
         buffer.slots[slot] = LANDING
 
 

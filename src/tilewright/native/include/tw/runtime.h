@@ -100,6 +100,8 @@ void noc_read(u64 from, u32 l1, u32 bytes, Loc at);
 void noc_write(u32 l1, u64 to, u32 bytes, Loc at);
 void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, bool linked, Loc at);
 void noc_read_barrier(Loc at);
+void noc_read_id(u32 id, Loc at);
+void noc_read_id_barrier(u32 id, Loc at);
 void noc_write_barrier(bool only_sent, Loc at);
 void noc_zero(u32 l1, u32 bytes, Loc at);
 u32 semaphore_address(u32 id, Loc at);

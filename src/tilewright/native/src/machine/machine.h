@@ -81,7 +81,7 @@ struct VectorState {
 
 struct PendingRead {
     u64 from;
-    u32 l1, bytes;
+    u32 l1, bytes, id;  // id: of its transactions, which a barrier may wait for alone
     Loc at;
 };
 

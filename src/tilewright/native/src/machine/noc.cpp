@@ -10,6 +10,7 @@ namespace tw {
 
 namespace {
 
+constexpr u32 kTransactionIds = 16;
 constexpr u64 kTensorBit = u64{1} << 63, kCoreBit = u64{1} << 62, kMulticastBit = u64{1} << 61;
 
 u8* pointer(u32 l1) { return reinterpret_cast<u8*>(static_cast<std::uintptr_t>(l1)); }
@@ -38,12 +39,18 @@ bool inside_window(const Buffer& buffer, u32 l1, u32 bytes, u32 first, u32 count
     return l1 >= start && u64{l1} + bytes <= u64{start} + u64{count} * buffer.page_bytes;
 }
 
+// What is reserved may go on at the ring's start: blocks that are under way together.
+bool inside_ring(const Buffer& buffer, u32 l1, u32 bytes, u32 first, u32 count) {
+    if (inside_window(buffer, l1, bytes, first, count < buffer.pages - first ? count : buffer.pages - first)) return true;
+    return first + count > buffer.pages && inside_window(buffer, l1, bytes, 0, first + count - buffer.pages);
+}
+
 // Several indices may share one piece of L1, so any of them may hold the reservation. What a thread fills itself, it must have
 // reserved itself; what is sent somewhere by NoC address may have been reserved by any thread there.
 bool reserved(Core& core, u32 l1, u32 bytes, bool by_self) {
     for (Buffer& buffer : core.buffers) {
         if (by_self && buffer.producer != &self()) continue;
-        if (buffer.present && inside_window(buffer, l1, bytes, buffer.write, buffer.reserved)) return true;
+        if (buffer.present && inside_ring(buffer, l1, bytes, buffer.write, buffer.reserved)) return true;
     }
     return false;
 }
@@ -238,18 +245,37 @@ void noc_read(u64 from, u32 l1, u32 bytes, Loc at) {
     note_transfer("read_page", "read_core", from, bytes, at);
     if (!check_destination(self_core(), l1, bytes, "NoC read", at, true)) return;
     check_alignment(from, l1, at);
-    self().reads.push_back({from, l1, bytes, at});
+    self().reads.push_back({from, l1, bytes, self().read_id, at});
     stats.read_bytes += bytes;
+}
+
+static void land(const PendingRead& read) {
+    const u8* source = resolve(read.from, read.bytes, "NoC read", read.at);
+    if (source) std::memmove(pointer(read.l1), source, read.bytes);
 }
 
 void noc_read_barrier(Loc at) {
     self().last = at;
     note("noc_async_read_barrier", at);
-    for (const PendingRead& read : self().reads) {
-        const u8* source = resolve(read.from, read.bytes, "NoC read", read.at);
-        if (source) std::memmove(pointer(read.l1), source, read.bytes);
-    }
+    for (const PendingRead& read : self().reads) land(read);
     self().reads.clear();
+}
+
+void noc_read_id(u32 id, Loc at) {
+    self().last = at;
+    note("noc_async_read_set_trid", at, {id});
+    if (id >= kTransactionIds) report("address-out-of-range", at, "transaction id %u: the NoC has %u", id, kTransactionIds);
+    self().read_id = id % kTransactionIds;
+}
+
+void noc_read_id_barrier(u32 id, Loc at) {
+    self().last = at;
+    note("noc_async_read_barrier_with_trid", at, {id});
+    std::vector<PendingRead>& reads = self().reads;
+    for (const PendingRead& read : reads) {
+        if (read.id == id) land(read);
+    }
+    reads.erase(std::remove_if(reads.begin(), reads.end(), [&](const PendingRead& read) { return read.id == id; }), reads.end());
 }
 
 void noc_write(u32 l1, u64 to, u32 bytes, Loc at) {

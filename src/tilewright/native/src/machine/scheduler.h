@@ -33,6 +33,7 @@ struct Thread {
 
     // NoC transfers this thread has under way
     std::vector<PendingRead> reads;
+    u32 read_id = 0;  // of reads from now on
     std::vector<PendingWrite> writes;
     std::vector<Loc> increments;  // of semaphores, not known to have arrived
 };

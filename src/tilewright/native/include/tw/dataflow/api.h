@@ -65,6 +65,8 @@ inline void noc_async_write_one_packet(uint32_t l1, uint64_t to, uint32_t bytes,
     tw::noc_write(l1, to, bytes, tw_at);
 }
 inline void noc_async_read_barrier(std::uint8_t = noc_index, TW_AT) { tw::noc_read_barrier(tw_at); }
+inline void noc_async_read_set_trid(uint32_t id = 0, std::uint8_t = noc_index, TW_AT) { tw::noc_read_id(id, tw_at); }
+inline void noc_async_read_barrier_with_trid(uint32_t id, std::uint8_t = noc_index, TW_AT) { tw::noc_read_id_barrier(id, tw_at); }
 inline void noc_async_write_barrier(std::uint8_t = noc_index, TW_AT) { tw::noc_write_barrier(false, tw_at); }
 inline void noc_async_writes_flushed(std::uint8_t = noc_index, TW_AT) { tw::noc_write_barrier(true, tw_at); }
 inline void noc_async_atomic_barrier(std::uint8_t = noc_index, TW_AT) { tw::atomic_barrier(tw_at); }

@@ -140,9 +140,10 @@ public:
     explicit Noc(std::uint8_t id) : id_(id) {}
     std::uint8_t get_noc_id() const { return id_; }
 
-    template <NocOptions = NocOptions::DEFAULT, uint32_t = 0, bool = true, typename Src, typename Dst>
+    template <NocOptions kOptions = NocOptions::DEFAULT, uint32_t = 0, bool = true, typename Src, typename Dst>
     void async_read(const Src& from, const Dst& to, uint32_t bytes, const src_args_t<Src>& source, const dst_args_t<Dst>& target,
-                    const NocOptVals& = {}, TW_AT) const {
+                    const NocOptVals& values = {}, TW_AT) const {
+        if (has_flag(kOptions, NocOptions::TXN_ID)) tw::noc_read_id(values.trid, tw_at);  // and it stays
         tw::noc_read(noc_traits_t<Src>::remote(from, source, tw_at), noc_traits_t<Dst>::target(to, target, tw_at), bytes, tw_at);
     }
     template <NocOptions = NocOptions::DEFAULT, uint32_t = 0, bool = true, typename Src, typename Dst>
@@ -162,8 +163,10 @@ public:
     }
     void write_zeros_l1_barrier() const {}
 
-    template <NocOptions = NocOptions::DEFAULT>
-    void async_read_barrier(const NocOptVals& = {}, TW_AT) const { tw::noc_read_barrier(tw_at); }
+    template <NocOptions kOptions = NocOptions::DEFAULT>
+    void async_read_barrier(const NocOptVals& values = {}, TW_AT) const {
+        has_flag(kOptions, NocOptions::TXN_ID) ? tw::noc_read_id_barrier(values.trid, tw_at) : tw::noc_read_barrier(tw_at);
+    }
     template <NocOptions = NocOptions::DEFAULT>
     void async_write_barrier(const NocOptVals& = {}, TW_AT) const { tw::noc_write_barrier(false, tw_at); }
     template <NocOptions = NocOptions::DEFAULT>
