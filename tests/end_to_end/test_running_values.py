@@ -70,6 +70,32 @@ def test_it_is_what_python_says(kernels, name):
     np.testing.assert_allclose(arrays[3], wanted(start, body, end, arrays), rtol=1e-2, atol=1e-3)
 
 
+def test_the_result_of_a_loop_is_what_the_next_one_starts_from(kernels):
+    """The region between them ends the first section of DST. The second loads what it stored."""
+    text = """
+with c_dfb.wait() as c_blk, out_dfb.reserve() as o:
+    total = c_blk + 0
+    for step in range(2):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            total = ttl.math.max(total, left - right)
+    other = ttl.math.tanh(total) * 0.5
+    for step in range(steps - 2):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            other = ttl.math.min(other * 0.5, left + right)
+    o.store(other)
+"""
+    generator = np.random.default_rng(8)
+    arrays = [generator.uniform(-1, 1, (32 * rows, 32 * cols)).astype(np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
+    kernels.simulate(accumulation_kernels.kernel(text, block=(1, 1, 1)), *arrays)
+    a, b, c, _ = (array.astype(np.float64) for array in arrays)
+    lefts, rights = np.split(a, 4, axis=1), np.split(b, 4, axis=0)
+    total = np.maximum(np.maximum(c, lefts[0] - rights[0]), lefts[1] - rights[1])
+    other = np.tanh(total) * 0.5
+    for left, right in zip(lefts[2:], rights[2:], strict=True):
+        other = np.minimum(other * 0.5, left + right)
+    np.testing.assert_allclose(arrays[3], other, rtol=1e-2, atol=1e-3)
+
+
 def frontend_text(kernels, start: str, body: str, end: str) -> str:
     """The compute thread as the front end wrote it."""
     text = FRAME.format(start=indented(start, 4), body=indented(body, 12), end=end)

@@ -113,6 +113,7 @@ def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
     for loop, values in running_values.find(function).items():
         if any(LEAVES_DST in value.op.attributes for value in values):
             continue
+        values = [running_values.value_of(value.op) for value in values]  # the end of another section may be what they start from
         section = Section(values)
         reason = _draft_all(section, config, context)
         if reason:
@@ -186,7 +187,8 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
 
 def _copies(section: Section, context: PassContext) -> dict[RunningValue, ComputeOp]:
     """Results that the next regions behind the loop only copy to other blocks, all of which may be reserved right behind it."""
-    known = {result_copy(value): value for value in section.blocks if value.taken_back}
+    copies = {result_copy(value): value for value in section.blocks if value.taken_back}
+    known = {copy: value for copy, value in copies.items() if copy is not None and _is_plain(copy.outputs[0])}
     if any(_masks_packer(region.draft) for region in section.regions):
         return {}
     own = [block.buffer for block in section.blocks]
@@ -212,6 +214,11 @@ def _copies(section: Section, context: PassContext) -> dict[RunningValue, Comput
             move_before(op, place)
         return {}
     return found
+
+
+def _is_plain(place: SSAValue) -> bool:
+    """Whether a region writes to a block that was just reserved, and is no running value's."""
+    return isinstance(place.owner, AttachCBOp) and isinstance(place.owner.block.owner, EmptyOp)
 
 
 def _single_reader(section: Section) -> ComputeOp | None:
@@ -302,7 +309,7 @@ def _next_to_loop(section: Section) -> set[ComputeOp]:
     op = section.loop.prev_op
     while op is not None:
         if isinstance(op, ComputeOp):
-            if op not in known or any(section.number(value) is None for value in op.outputs):
+            if op not in known or SECTION in op.attributes or any(section.number(value) is None for value in op.outputs):
                 break
             if any(section.number(value) is not None for value in op.inputs) or _masks_packer(op):
                 break
@@ -347,7 +354,7 @@ def _loading(number: int, value: RunningValue) -> PlannedRegion:
 def _copying(copy: ComputeOp, section: Section) -> PlannedRegion:
     """Packs a result where it would be copied to."""
     view = copy.outputs[0].owner
-    assert isinstance(view, AttachCBOp) and isinstance(view.block.owner, EmptyOp)
+    assert isinstance(view, AttachCBOp) and isinstance(view.block.owner, Operation)
     reserve = next_handover(view.buffer, section.loop)
     before: list[Operation] = [reserve] if isinstance(reserve, CBReserveOp) and reserve.is_before_in_block(copy) else []
     return PlannedRegion(END, _without_residents(copy, section), [None], copy, before=[*before, view.block.owner, view])
