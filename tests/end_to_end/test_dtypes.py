@@ -276,3 +276,41 @@ def test_weights_in_bfp4(kernels):
     kernel = Mixed(kernels, {"out": f"a * {wide}", "total": f"a + {wide}"}, {"a": a, "w": w}, {"out": "bf16", "total": "bf16"})
     for name, exact in (("out", values(a[1]) * values(w[1])), ("total", values(a[1]) + values(w[1]))):
         assert (np.abs(values(kernel.results[name]) - exact) <= 1.5 * op_kernels.step(exact) + 2.0**-8).all(), name
+
+
+@pytest.mark.parametrize(
+    ("dtype", "want"),
+    [("i32", [1, 0, 2, 300, -1]), ("u32", [1, 0, 2, 300, 0]), ("u16", [2, 1, 3, 301, 0]), ("u8", [1, 0, 2, 44, 255])],
+)
+def test_fractions_are_cut_off_except_in_u16(kernels, dtype, want):
+    """What the notes of typecast say: the chip's conversion to u16 rounds."""
+    text = f"""
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, y):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=1)
+    whole_buffer = ttl.make_dfb("{dtype}", shape=(1, 1), block_count=1)
+    y_buffer = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        with x_buffer.wait() as block, whole_buffer.reserve() as whole:
+            whole.store(ttl.math.typecast(block, "{dtype}"))
+        with whole_buffer.wait() as whole, y_buffer.reserve() as out:
+            out.store(ttl.math.typecast(whole, "f32"))
+
+    @ttl.datamovement()
+    def read():
+        with x_buffer.reserve() as block:
+            ttl.copy(x[0, 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_buffer.wait() as block:
+            ttl.copy(block, y[0, 0]).wait()
+"""
+    x, y = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    x[0, :5] = 1.7, 0.5, 2.5, 300.5, -1.7
+    kernels.run(text, x, y)
+    assert y[0, :5].tolist() == want

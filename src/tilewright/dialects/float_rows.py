@@ -436,6 +436,8 @@ COMPARISONS = (
           python=("math.typecast", "block.typecast"), rounds="nearest-even", result_dtype="{dtype}", bound_ulp=0.5,
           dtypes=(*FLOAT_DTYPES, *INTEGER_DTYPES),
           params=(Param(name="dtype", kind="str", example="bf16", summary="the dtype wanted"),
-                  Param(name="source", kind="str", default="", example="f32", hidden=True, summary="the operand's dtype"))),
+                  Param(name="source", kind="str", default="", example="f32", hidden=True, summary="the operand's dtype")),
+          notes="From floats, i32, u32 and u8 cut fractions off; u16 rounds to the nearest whole number, halves away from 0. "
+                "Below 0, u32 and u16 give 0, u8 wraps."),
 )
 # fmt: on
