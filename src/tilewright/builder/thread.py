@@ -106,8 +106,8 @@ class Emitter:
         op = kind.create(
             operands=operands,
             result_types=results,
-            attributes=dict(attributes or {}),
-            properties=dict(properties or {}),
+            attributes=attributes or {},
+            properties=properties or {},
             regions=regions,
             location=location_of(place),
         )

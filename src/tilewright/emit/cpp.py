@@ -162,18 +162,21 @@ class _Writer:
                 lines += self._loop(op)
             elif type(op) is IfOp:
                 lines += self._branch(op)
-            elif isinstance(op, KernelCallOp) and op.CALL.name == "breakpoint":
+            elif not isinstance(op, KernelCallOp):
+                pass
+            elif op.CALL.name == "breakpoint":
                 lines += _lines([statements.breakpoint_line(op)], place)
-            elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
+            elif op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]
                 printed = statements.print_lines(op, given, self.release, wanted=self.prints, name=self.print_name)
                 lines += _lines(printed, place)
-            elif isinstance(op, KernelCallOp):
+            else:
                 text = self._call(op)
                 if text is None:
                     continue
-                comment = self._comment(op, None if here == line_shown else here)
-                if is_silent(op):
+                silent = is_silent(op)
+                comment = self._comment(op, None if silent or here == line_shown else here)
+                if silent:
                     here = None  # its line has not been shown
                 *before, last = text.split("\n")
                 lines += _lines([*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"], place)
@@ -388,7 +391,7 @@ class _Writer:
             words.append(value)
         if "accumulates" in op.attributes:
             words.append("accumulates")
-        if line is not None and not is_silent(op):
+        if line is not None:
             words.append(f"line {line}")
         return f"  // {', '.join(words)}" if words else ""
 
