@@ -159,7 +159,10 @@ def _wait_for_tiles(wait: Operation, readers: list[Operation], indices: list[SSA
     loops = _loops(reader, wait)
     if not _is_counted(loops) or [values[index] for values in _iterations(loops, [index])] != list(range(_trips(loops))):
         return None
-    insert_before(call("cb_wait_front", [buffer, _sum(index, _number(1, reader), reader)], like=wait), reader)
+    place = reader
+    while (earlier := place.prev_op) is not None and _is_setup(earlier):  # an init of its own stays beside the call
+        place = earlier
+    insert_before(call("cb_wait_front", [buffer, _sum(index, _number(1, place), place)], like=wait), place)
     return _trips(loops)
 
 
