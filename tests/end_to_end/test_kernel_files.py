@@ -32,6 +32,7 @@ DATAFLOW = {
     "get_noc_multicast_addr": (5, 6, 0), "noc_semaphore_wait": (2, 2, 0), "noc_semaphore_wait_min": (2, 2, 0),
     "noc_semaphore_set": (2, 2, 0), "noc_semaphore_inc": (2, 4, 0), "noc_semaphore_set_multicast": (3, 5, 0),
     "noc_semaphore_set_multicast_loopback_src": (3, 5, 0), "noc_async_atomic_barrier": (0, 1, 0), "__builtin_inff": (0, 0, 0),
+    "noc_async_read_set_trid": (0, 2, 0), "noc_async_read_barrier_with_trid": (1, 2, 0),
     "cb_wait_front": (2, 2, 0), "cb_pop_front": (2, 2, 0), "cb_reserve_back": (2, 2, 0), "cb_push_back": (2, 2, 0),
 }  # fmt: skip
 STATEMENTS = {"for", "if", "while", "kernel_main", "reinterpret_cast", "static_cast", "min", "max", "sizeof"}
