@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.records import defined_quickly
 
 FIRST = "xdsl.dialects.builtin"
+FROZEN_BY_PYTHON = 1000  # more than Python freezes itself (3.12: 375 objects); somebody who freezes a program freezes more
 PARTS = (FIRST, "xdsl.dialects.func", "xdsl.dialects.scf", "xdsl.dialects.arith", "xdsl.dialects.tensor")
 OURS = "tilewright.dialects.attributes"  # xDSL makes dataclasses of them
 
@@ -42,7 +43,7 @@ def collection_paused() -> Generator[None, None, None]:
     try:
         yield
     finally:
-        if not is_loaded and FIRST in sys.modules and not gc.get_freeze_count():
+        if not is_loaded and FIRST in sys.modules and gc.get_freeze_count() < FROZEN_BY_PYTHON:
             gc.freeze()
             gc.unfreeze()
         gc.enable()

@@ -96,15 +96,17 @@ def test_op_that_uses_itself():
 
 
 BROKEN = {  # found by mutations of texts
-    "func.func @f() {\nfunc.return\n^other:\n}": (1, "func.func: its code is one block"),
-    "scf.if %second {\nttl.compute_thread {\n%second = arith.constant true\n}\n}": (1, "scf.if uses a value that nothing defines"),
+    "func.func @f() {\nfunc.return\n^other:\n}": (1, ("func.func: its code is one block",)),
+    "scf.if %second {\nttl.compute_thread {\n%second = arith.constant true\n}\n}": (
+        1, ("scf.if uses a value that nothing defines", "SSA value used before assignment"),  # xDSL 0.73 (Python 3.10) finds it itself
+    ),
 }
 
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_what_is_broken_has_a_line(text: str):
-    line, message = BROKEN[text]
+    line, messages = BROKEN[text]
     with pytest.raises(KernelError, match="TW603") as caught:
         text_input.verify(text_input.parse(text, "text.mlir"))
     (found,) = caught.value.diagnostics
-    assert found.span is not None and found.span.line == line and message in found.message
+    assert found.span is not None and found.span.line == line and any(message in found.message for message in messages)
