@@ -47,7 +47,7 @@ class Options:
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
     deep_buffers: bool = False  # small blocks that a loop reads get room for several: one barrier waits for all of them
-    reads_ahead: bool = True  # a loop asks for later blocks before the one it hands over has arrived, where that gains time
+    reads_ahead: bool = False  # a loop asks for later blocks before the one it hands over has arrived, where that gains time
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
     debug_print: bool = False  # prints of the kernel become debug prints in the C++
     grid: tuple[int, ...] | str | None = None  # overrides the decorator's

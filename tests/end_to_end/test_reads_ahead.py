@@ -108,7 +108,7 @@ def test_sums(kernels, changes, chip):
     source = SUM.format(**PLAIN | changes)
     a, b, y = sums(12, (PLAIN | changes)["width"])
     y[:] = 0
-    program = kernels.run(source, a, b, y, arch=chip)
+    program = kernels.run(source, a, b, y, arch=chip, reads_ahead=True)
     assert SET_ID in program.cpp["reader"] and ID_BARRIER in program.cpp["reader"]
     rows = [row for core in range(2) for row in eval((PLAIN | changes)["loop"], {"core": core})]
     chosen = np.repeat(np.isin(np.arange(12), rows), TILE)[:, None]
@@ -121,7 +121,7 @@ def test_sums(kernels, changes, chip):
 @pytest.mark.parametrize(("depth", "steps", "ahead"), [(2, 4, True), (2, 5, False), (3, 6, True), (1, 4, False)])
 def test_a_loop_in_a_loop_begins_at_the_front_of_its_rings(kernels, depth, steps, ahead):
     a, b, y = arrays((3 * TILE, steps * TILE), (steps * TILE, TILE), (3 * TILE, TILE))
-    program = kernels.run(PRODUCT.format(depth=depth, steps=steps), a, b, y)
+    program = kernels.run(PRODUCT.format(depth=depth, steps=steps), a, b, y, reads_ahead=True)
     assert (SET_ID in program.cpp["reader"]) == ahead
     assert np.abs(wide(y) - wide(a) @ wide(b)).max() <= 0.1
 
@@ -134,7 +134,7 @@ def test_a_loop_in_a_loop_begins_at_the_front_of_its_rings(kernels, depth, steps
 def test_where_it_gains_nothing_reads_stay_as_they_are(kernels, changes, options):
     """No room; a tensor that the kernel writes; math that takes longer than reads; one block; older releases; DRAM that binds."""
     a, b, y = sums(12, (PLAIN | changes)["width"])
-    program = kernels.compile(SUM.format(**PLAIN | changes), a, b, y, **options)
+    program = kernels.compile(SUM.format(**PLAIN | changes), a, b, y, **{"reads_ahead": True, **options})
     assert SET_ID not in program.cpp["reader"]
 
 
@@ -148,21 +148,21 @@ def test_a_consumer_that_holds_blocks_leaves_less_room(kernels):
         "                with y_dfb.reserve() as out:\n                    out.store(left2 + right)",
     )
     a, b, y = sums(12, 1)
-    kernels.run(source, a, b, y)
+    kernels.run(source, a, b, y, reads_ahead=True)
     swapped = wide(b).reshape(6, 2, TILE, TILE)[:, ::-1].reshape(b.shape)
     assert np.abs(wide(y) - (wide(a) + swapped)).max() <= 2**-7
 
 
 def test_objects(kernels):
     a, b, y = sums(12, 2)
-    program = kernels.run(SUM.format(**PLAIN), a, b, y, api="2.0", metal="0.81")
+    program = kernels.run(SUM.format(**PLAIN), a, b, y, api="2.0", metal="0.81", reads_ahead=True)
     assert "noc.async_read_barrier<NocOptions::TXN_ID>({.trid = " in program.cpp["reader"]
     assert np.abs(wide(y) - (wide(a) + wide(b))).max() <= 2**-7
 
 
 def test_explained(kernels):
     a, b, y = sums(12, 2)
-    program = kernels.compile(SUM.format(**PLAIN), a, b, y)
+    program = kernels.compile(SUM.format(**PLAIN), a, b, y, reads_ahead=True)
     (said,) = [decision for decision in program.trace.decisions if decision.stage == "ttkernel-read-ahead"]
     assert said.title == "reads of the next block of 'a_dfb', 'b_dfb' are under way before a block is handed over"
 
@@ -175,7 +175,7 @@ def test_explained(kernels):
 def test_the_native_run_notices_blocks_that_have_not_arrived(kernels, right, wrong, finding):
     """The barrier of another id, and a ring that is only half reserved."""
     a, b, y = sums(12, 2)
-    program = kernels.compile(SUM.format(**PLAIN), a, b, y)
+    program = kernels.compile(SUM.format(**PLAIN), a, b, y, reads_ahead=True)
     text = program.cpp["reader"]
     assert right in text
     program.cpp["reader"] = text.replace(right, wrong)

@@ -1,5 +1,5 @@
 // Each turn asks for its block and hands over the one before, behind the barrier of its id; the last is handed over behind the loop.
-// RUN: tilewright opt %s -p ttkernel-read-ahead --verify
+// RUN: tilewright opt %s -p ttkernel-read-ahead --reads-ahead --verify
 
 func.func @read() attributes {ttl.kernel_thread = #ttkernel.thread<noc>, ttl.role = "reader"} {
   %a_cb = ttkernel.get_compile_time_arg_val() {index = 0 : i32, cb_index = 0 : i32, name = "a_cb"} : () -> !ttkernel.cb<[1, 1], !ttcore.tile<32x32, bf16>, 2>

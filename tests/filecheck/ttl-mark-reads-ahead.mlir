@@ -1,5 +1,5 @@
 // A reader with two blocks of room may have two under way; one whose blocks are taken in pairs may not, or it would wait for ever.
-// RUN: tilewright opt %s -p ttl-mark-reads-ahead --verify
+// RUN: tilewright opt %s -p ttl-mark-reads-ahead --reads-ahead --verify
 
 func.func @read() attributes {ttl.kernel_thread = #ttkernel.thread<noc>, ttl.role = "reader"} {
   %x_cb = ttl.bind_cb{cb_index = 0, buffer_factor = 2, name = "x_cb"} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>

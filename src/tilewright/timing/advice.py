@@ -137,6 +137,8 @@ def _compiled(program: Program, again: Again) -> Iterator[tuple[str, Program]]:
     attempts.append((f"full_sync={full}: DST in {'one part' if full else 'two halves'}", {"full_sync": full}, {}))
     if not program.options.deep_buffers:
         attempts.append(("deep_buffers=True: one barrier for several blocks of a loop that reads", {"deep_buffers": True}, {}))
+    if not program.options.reads_ahead:
+        attempts.append(("reads_ahead=True: later blocks are asked for before one has arrived", {"reads_ahead": True}, {}))
     if program.options.precision == "balanced":
         attempts.append(('precision="fast": sums in 16 bits too', {"precision": "fast"}, {}))
     if config.fp32_dest_acc_en:
