@@ -41,4 +41,5 @@ WORDS = {dtype.name: dtype.word for dtype in DTYPES if dtype.word}  # of dtypes 
 INTEGERS = {dtype.name: dtype.api for dtype in DTYPES if not dtype.precision}  # as NumPy calls them
 COMPUTED_INTEGERS = tuple(dtype.name for dtype in DTYPES if not dtype.precision and dtype.computed)
 BLOCK_FLOATS = tuple(dtype.name for dtype in DTYPES if not dtype.word)  # elements share exponents
+COMPUTED_AS = {name: "bf16" if name in BLOCK_FLOATS else name for name in DTYPE_BY_NAME}  # block floats are to keep numbers in
 WIDE = tuple(dtype.name for dtype in DTYPES if dtype.wide)

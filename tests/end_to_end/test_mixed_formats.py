@@ -56,3 +56,23 @@ def test_block_floats_go_into_bf16(kernels):
     out = from_torch(np.zeros((32, 32), F32), DataType.BFLOAT16, layout=Layout.TILE)
     kernels.load(kernels.text.elementwise({"out": "a + a"}, ("a",)))(a, out)
     assert np.abs(np.asarray(out.array, np.float64) - 2 * values).max() <= 2**-5
+
+
+@pytest.mark.parametrize("dtype", [DataType.BFLOAT8_B, DataType.BFLOAT4_B])
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("o0.store(x - ttl.math.reduce_sum(x + 1.0, dims=[1]))", lambda x: x - (x + 1).sum(1, keepdims=True)),
+        ("o0.store(ttl.math.transpose(ttl.math.transpose(x) * 0.75))", lambda x: x * 0.75),
+        ("s = x\nfor _ in range(5):\n    s = s * 0.75 + x\no0.store(s)", lambda x: sum(0.75**n for n in range(6)) * x),
+        ("v = x if ttl.node(dims=1) else x * 0.75\no0.store(v * x)", lambda x: 0.75 * x * x),
+    ],
+)
+def test_what_is_computed_from_block_floats_is_not_rounded_to_them(kernels, block_kernels, dtype, body, reference):
+    """Buffers of the compiler hold bf16: three bits would be left of a sum in bfp4."""
+    values = np.random.default_rng(6).uniform(-1, 1, (32, 32)).astype(F32)
+    a = from_torch(values, dtype, layout=Layout.TILE)
+    out = np.zeros((32, 32), F32)
+    kernels.simulate(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body), a, out)
+    wanted = reference(np.asarray(a.to_numpy(), np.float64))
+    assert np.abs(out - wanted).max() <= 2**-7 * np.abs(wanted).max()

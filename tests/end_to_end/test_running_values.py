@@ -136,3 +136,49 @@ with out_dfb.reserve() as o:
     arrays = [np.zeros((32 * rows, 32 * cols), np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
     program = kernels.compile(accumulation_kernels.kernel(text, block=(1, 1, 1)), *arrays)
     assert program.cpp["compute"].count(" tanh_tile(") == 1
+
+
+def test_a_name_that_a_loop_only_replaces_outlives_it(kernels):
+    """Blocks and integers, in loops whose length differs by core: some cores never come to the new value."""
+    source = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3, 1))
+def kernel(a, out):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, 1))
+    out_dfb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+    node = ttl.node(dims=1)
+
+    @ttl.compute()
+    def compute():
+        last = ttl.block.fill(7.0, shape=(1, 1))
+        third = ttl.block.fill(-1.0, shape=(1, 1))
+        for _ in range(2):
+            for step in range(node):
+                with a_dfb.wait() as x:
+                    last = x * 2
+                    if step == 1:
+                        third = x + 1
+        with a_dfb.wait() as x, out_dfb.reserve() as o:
+            o.store(last - third * x)
+
+    @ttl.datamovement()
+    def read():
+        row = 5
+        for _ in range(2):
+            for step in range(node):
+                row = 2 * step
+                with a_dfb.reserve() as block:
+                    ttl.copy(a[step, 0], block).wait()
+        with a_dfb.reserve() as block:
+            ttl.copy(a[row, 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_dfb.wait() as block:
+            ttl.copy(block, out[node, 0]).wait()
+"""
+    a, out = np.random.default_rng(9).uniform(-1, 1, (6, 32, 32)).astype(np.float32), np.zeros((96, 32), np.float32)
+    kernels.simulate(source, a.reshape(192, 32), out)
+    wanted = np.concatenate([7 + a[5], a[0] * 2 + a[0], a[1] * 2 - (a[1] + 1) * a[2]])
+    np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6)

@@ -29,7 +29,7 @@ from tilewright.dialects.tile_ops import (
 from tilewright.dialects.ttkernel import SFPU_REDUCE_SINCE
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, MatmulOp, ReduceOp, StoreOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPushOp
-from tilewright.dtypes import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
+from tilewright.dtypes import BY_PRECISION, COMPUTED_AS, COMPUTED_INTEGERS, DTYPES
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
@@ -212,7 +212,7 @@ def apply_op(thread: ThreadBuilder, op: TileOp | Composite, operands: Sequence[B
         for param in op.params
         if param.name in params
     }
-    dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
+    dtype = op.result_dtype.format(**params) if op.result_dtype else COMPUTED_AS[first.dtype]
     result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
     result.counting_as(next((block for block in blocks if block.unknown), first))
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
@@ -242,6 +242,11 @@ def converted(thread: ThreadBuilder, block: Block, dtype: str) -> Block:
     result = emit(thread, TENSOR_OPS["typecast"], [block], block.shape, dtype, attributes).counting_as(block)
     result.open = block.open
     return result
+
+
+def computed(thread: ThreadBuilder, block: Block) -> Block:
+    """The values in the format that what is computed from them has."""
+    return converted(thread, block, COMPUTED_AS[block.dtype])
 
 
 def repeated(thread: ThreadBuilder, blocks: list[Block]) -> list[Block]:
@@ -373,13 +378,13 @@ def broadcast(thread: ThreadBuilder, block: Block, shape: tuple[int, ...], dims:
 
 
 def transposed(thread: ThreadBuilder, block: Block) -> Block:
-    return emit(thread, TransposeOp, [block], block.shape[::-1], block.dtype, {})
+    return emit(thread, TransposeOp, [block], block.shape[::-1], COMPUTED_AS[block.dtype], {})
 
 
 def product(thread: ThreadBuilder, left: Block, right: Block, dtype: str, *, transpose_right: bool = False) -> Block:
     """``transpose_right``: the tiles of the right side lie in transposed order, and each is turned by the matrix unit."""
     attributes: dict[str, Attribute] = {"transpose_b": UnitAttr()} if transpose_right else {}
-    return emit(thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes)
+    return emit(thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), COMPUTED_AS[dtype], attributes)
 
 
 def reduced(
@@ -394,7 +399,7 @@ def reduced(
             message = f"ttnn {thread.build.metal} cannot reduce f32 without losing bits, which this function relies on"
             raise thread.problem("TW401", message, help="choose 0.78 or newer")
         attributes["exact"] = UnitAttr()
-    return emit(thread, ReduceOp, operands, shape, dtype, attributes)
+    return emit(thread, ReduceOp, operands, shape, COMPUTED_AS[dtype], attributes)
 
 
 def require_compute(thread: ThreadBuilder, what: str) -> None:

@@ -342,6 +342,8 @@ class Unrolling:
     """Which loops one translation of a thread unrolls, and what it learns about the others."""
 
     chosen: set[Span] = field(default_factory=set[Span])
+    kept: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])  # by loop: names it only assigns, which outlive it
+    outlives: tuple[Span, str] | None = None  # such a name was read, and its loop did not know
     around: list[CountedLoop] = field(default_factory=list[CountedLoop])  # open now, on the device or unrolled
     ended: CountedLoop | None = None  # a name was read that a loop behind us assigned
 

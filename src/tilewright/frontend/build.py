@@ -342,17 +342,21 @@ Result = TypeVar("Result")
 
 
 def with_retries(translate: Callable[[Unrolling], Result], again: Callable[[], None]) -> Result:
-    """``translate`` with the fewest loops unrolled that let it succeed; ``again`` undoes a failed translation."""
+    """``translate`` with the fewest names kept by loops and loops unrolled that let it succeed; ``again`` undoes a failed one."""
     chosen: set[Span] = set()
+    kept: set[tuple[Span, str]] = set()
     failures: dict[Span | None, KernelError] = {}  # by place, as they were before loops around it were unrolled
     while True:
-        unrolling = Unrolling(chosen)
+        unrolling = Unrolling(chosen, kept)
         try:
             return translate(unrolling)
         except KernelError as error:
             failure = failures.setdefault(error.diagnostics[0].span, error)
             loop = unrolling.next_loop()
-            if loop is None:
+            if loop is not None:
+                chosen = chosen | {loop.place}
+            elif unrolling.outlives is not None and unrolling.outlives not in kept:
+                kept = kept | {unrolling.outlives}
+            else:
                 raise failure from None
-            chosen = chosen | {loop.place}
             again()

@@ -18,10 +18,11 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
 from tilewright.builder import running
-from tilewright.builder.blocks import BareFill, filled, whole
+from tilewright.builder.blocks import BareFill, computed, filled, whole
 from tilewright.builder.buffers import first_release, new_buffer
 from tilewright.builder.running import Running
 from tilewright.builder.values import Block, described
+from tilewright.dtypes import COMPUTED_AS
 from tilewright.frontend.thread import Carried, Scope, Thread
 
 
@@ -38,7 +39,7 @@ def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> 
         value = value.value
     carried = Carried(name, loop, thread.span(node), value)
     if isinstance(value, Block) and value.weak is None:
-        _start(thread, carried, value.shape, value.dtype, node)
+        _start(thread, carried, value.shape, COMPUTED_AS[value.dtype], node)
     return Scope(carried, loop.body.block)
 
 
@@ -57,7 +58,7 @@ def read(thread: Thread, scope: Scope, like: Block | None, node: ast.AST) -> Blo
             return scope
         start = carried.start
         shape = start.shape if isinstance(start, Block) else like.shape
-        _start(thread, carried, shape, like.dtype, node)
+        _start(thread, carried, shape, COMPUTED_AS[like.dtype], node)
     if scope.value is None:
         _read(thread, scope, node)
     assert scope.value is not None
@@ -128,7 +129,7 @@ def _step(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
         before = "a number" if isinstance(carried.start, float) else described(carried.start)
         message = f"'{carried.name}' is {before} before the loop and {described(value)} in it"
         raise thread.error("TW012", message, node)
-    value = whole(thread, value)
+    value = computed(thread, whole(thread, value))
     read(thread, scope, value, node)
     buffer = _running(carried).buffer
     if value.weak is not None and value.dtype != buffer.dtype:
@@ -155,7 +156,7 @@ def _start(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str,
     buffer = new_buffer(thread, carried.name, shape, dtype, carried.span)
     start = carried.start
     with thread.emitter.aside() as ops:
-        value = whole(thread, start) if isinstance(start, Block) else None
+        value = computed(thread, whole(thread, start)) if isinstance(start, Block) else None
         if value is None or (value.weak is not None and value.dtype != dtype):
             number = value.weak if value is not None else start
             value = filled(thread, number, shape, dtype)

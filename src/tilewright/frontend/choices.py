@@ -21,7 +21,7 @@ from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
-from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, is_core_number, whole
+from tilewright.builder.blocks import BareFill, at_whole_tiles, computed, filled, is_core_number, whole
 from tilewright.builder.buffers import acquired, early, loops_since, new_buffer, store_in
 from tilewright.builder.extents import joined
 from tilewright.builder.thread import FREE_OPS
@@ -226,7 +226,7 @@ def _joined(thread: Thread, parted: Parted, node: ast.AST) -> Block:
     values: list[Any] = []
     for way, value in zip(branches.ways, parted.values, strict=True):
         with _at_end(thread, way):
-            values.append(value if isinstance(value, BareFill) else whole(thread, settled(thread, value, node)))
+            values.append(value if isinstance(value, BareFill) else computed(thread, whole(thread, settled(thread, value, node))))
     blocks = sorted((value for value in values if isinstance(value, Block)), key=lambda block: block.weak is not None)
     like = blocks[0]
     for position, value in enumerate(values):

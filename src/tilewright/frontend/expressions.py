@@ -106,6 +106,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         value = frame.names[node.id] if own else frame.outer[node.id]
         if isinstance(value, Unusable):
             thread.unrolling.ended = value.loop
+            thread.unrolling.outlives = None if value.outlives is None else (value.outlives, node.id)
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
         value = choices.settled(thread, value, node)
         if isinstance(value, Scope):

@@ -154,8 +154,9 @@ def _may_not_run(thread: Thread, sequence: range | DynamicRange) -> bool:
 
 
 def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None) -> None:
-    frame = thread.frame
+    frame, place = thread.frame, thread.span(node)
     assigned, exposed = loop_names(node)
+    exposed = exposed | {kept for loop, kept in thread.unrolling.kept if loop == place}
     _settle(thread, assigned & exposed, node)
     assigned = assigned - _accumulated(thread, node, assigned)
     changed = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
@@ -196,12 +197,20 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
             "was assigned in a loop that has ended",
             "use it inside the loop, or give it a value before the loop and update it there",
             counted,
+            place if ended != name and _can_keep(thread, outside.get(ended)) else None,
         )
     for index, carried_name in enumerate(integers):
         loop.results[index].name_hint = carried_name if carried_name.isascii() else None
         low, high = _bounds_after(sequence, before[carried_name], inside[index], results[index])
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high)
     frame.names.update(carried.after(thread, scopes, outside, node))
+
+
+def _can_keep(thread: Thread, before: Any) -> bool:
+    """Whether a name with this value may change in a loop that never reads it."""
+    if isinstance(before, Unusable):
+        return before.outlives is not None
+    return carried.may_carry(thread, before) or is_int_like(before)
 
 
 def _bounds_after(sequence: range | DynamicRange, before: Value, inside: Value, after: Value) -> tuple[int, int]:

@@ -69,6 +69,7 @@ class Unusable:
     reason: str
     help: str
     loop: CountedLoop | None = None  # the one that assigned it
+    outlives: Span | None = None  # a loop that assigned it, although it had a value before: the loop can keep it
 
 
 @record(frozen=False)
