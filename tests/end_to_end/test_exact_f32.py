@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.sim.run import simulate
+
 X = {"x": (2, 3)}
 
 
@@ -138,3 +140,21 @@ def test_one_tile_is_reduced_where_it_was_computed(kernels, block_kernels):
     assert [buffer.shape for buffer in program.buffers if buffer.origin == "compiler"] == [(2, 1)]
     expected = x / np.exp(x.astype(np.float64)).sum(1, keepdims=True)
     assert np.max(np.abs(out - expected)) <= 3e-7 * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize(("dims", "shape", "joins"), [([1], (2, 3), 4), ([0], (3, 2), 4), ([0, 1], (3, 2), 5), ([1], (2, 2), 2)])
+@pytest.mark.parametrize("kind", ["sum", "max"])
+def test_the_first_tile_starts_a_reduction(kernels, block_kernels, dims, shape, joins, kind):
+    """No tile is filled to begin with: one call fewer for each result, and all elements count once."""
+    generator = np.random.default_rng(31)
+    x = generator.uniform(-3, -1, (shape[0] * 32, shape[1] * 32)).astype(np.float32)
+    reduced = tuple(1 if dim in dims else size for dim, size in enumerate(shape))
+    out = np.full((reduced[0] * 32, reduced[1] * 32), np.nan, np.float32)
+    body = f"e = ttl.math.neg(x)\no0.store(ttl.math.reduce_{kind}(e, dims={dims}))"
+    program = kernels.run_everywhere(block_kernels.single_block({"x": shape}, [reduced], body), x, out, round_trips=True)
+    wide = -x.astype(np.float64)
+    want = {"sum": wide.sum, "max": wide.max}[kind](axis=tuple(dims), keepdims=True)
+    got = out[:1, :] if dims == [0] else out[:, :1] if dims == [1] else out[:1, :1]
+    assert np.abs(got - want).max() <= 2**-20 * np.abs(want).max()
+    counted = simulate(program, [x, np.empty_like(out)]).groups[0].calls
+    assert counted[{"sum": "add_binary_tile", "max": "binary_max_tile"}[kind]] == joins

@@ -128,46 +128,80 @@ def _is_setup(op: Operation) -> bool:
 
 def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> None:
     count = constant_of(wait.operands[1])
-    first = _next_reader(wait, buffer)
-    if count is None or first is None:
+    reader = _next_reader(wait, buffer)
+    if count is None or reader is None:
         return
-    move_before(wait, first)
-    if not by_parts or not isinstance(first, ForOp):
+    move_before(wait, reader)
+    if not by_parts:
         return
     users = _users(buffer)
-    readers = [op for op in operations(first) if op in users and not _is_setup(op)]
-    if not readers or any(op.name not in TILE_CALLS for op in readers):
-        return
-    indices = [index for op in readers for index in _indices(op, buffer)]
-    if SUB_BLOCKS in first.attributes:
-        covered = _wait_for_runs(wait, first, readers, buffer)
-    else:
-        covered = _wait_for_tiles(wait, readers, indices, buffer)
-    if covered is None:
-        return
+    covered, last = 0, wait
+    while reader is not None and covered < count:
+        runs = covered == 0 and isinstance(reader, ForOp) and SUB_BLOCKS in reader.attributes
+        reached = _wait_for_runs(wait, reader, buffer) if runs else _wait_for_tiles(wait, reader, buffer, covered)
+        if reached is None:
+            break
+        covered, last = reached, reader
+        reader = _next_reader(reader, buffer)
     if covered == count:
         erase(wait)
-    else:  # all of a block is there before it is popped, though only its first tiles are read
-        move_before(wait, _next_reader(first, buffer) or _next_user(first, users))
+    elif covered:  # all of a block is there before it is popped, though only its first tiles are read
+        move_before(wait, reader or _next_user(last, users))
 
 
-def _wait_for_tiles(wait: Operation, readers: list[Operation], indices: list[SSAValue], buffer: SSAValue) -> int | None:
-    """One more tile before each call of a nest that takes them in order; how many tiles the nest has waited for."""
-    index, reader = indices[0], readers[0]
-    if any(other is not index for other in indices) or any(op.parent is not reader.parent for op in readers):
+def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: int) -> int | None:
+    """One more tile before each call that is the first to take it; how many tiles were waited for by the end of ``top``.
+
+    ``covered`` tiles were waited for before. ``None`` if tiles are not taken one after the other, or not whenever ``top`` runs.
+    """
+    ahead: dict[Operation, bool] = {}  # for each call: does it always take a new tile, or never?
+    for op, tiles in _reads(top, buffer):
+        reached = max(tiles) + 1
+        if min(tiles) < 0 or reached > covered + 1 or ahead.setdefault(op, reached > covered) != (reached > covered):
+            return None
+        covered = max(covered, reached)
+    new = [op for op, is_new in ahead.items() if is_new]
+    if not ahead or any(len(set(_indices(op, buffer))) > 1 for op in new):
         return None
-    loops = _loops(reader, wait)
-    if not _is_counted(loops) or [values[index] for values in _iterations(loops, [index])] != list(range(_trips(loops))):
-        return None
-    place = reader
-    while (earlier := place.prev_op) is not None and _is_setup(earlier):  # an init of its own stays beside the call
-        place = earlier
-    insert_before(call("cb_wait_front", [buffer, _sum(index, _number(1, place), place)], like=wait), place)
-    return _trips(loops)
+    for op in new:
+        place = op
+        while (earlier := place.prev_op) is not None and _is_setup(earlier):  # an init of its own stays beside the call
+            place = earlier
+        index = _indices(op, buffer)[0]
+        number = constant_of(index)
+        so_far = _sum(index, _number(1, place), place) if number is None else _number(number + 1, place)
+        insert_before(call("cb_wait_front", [buffer, so_far], like=wait), place)
+    return covered
 
 
-def _wait_for_runs(wait: Operation, runs: ForOp, readers: list[Operation], buffer: SSAValue) -> int | None:
+def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[int]]]:
+    """The calls that read tiles of the buffer as they run, and which; ``-1`` where nobody can say."""
+    users = _users(buffer)
+
+    def run(op: Operation, known: dict[SSAValue, int]) -> Iterator[tuple[Operation, list[int]]]:
+        if not op.regions:
+            if op in users and not _is_setup(op):
+                indices = _indices(op, buffer) if op.name in TILE_CALLS else []
+                yield op, [_evaluated(index, dict(known)) for index in indices] or [-1]
+        elif not users.isdisjoint(inside := operations(op)):
+            if not isinstance(op, ForOp) or not _is_counted([op]):
+                yield next(inner for inner in inside if inner in users), [-1]
+                return
+            body = op.body.block
+            for number in _range(op):
+                for inner in body.ops:
+                    yield from run(inner, {**known, body.args[0]: number})
+
+    return run(top, {})
+
+
+def _wait_for_runs(wait: Operation, runs: Operation, buffer: SSAValue) -> int | None:
     """The tiles of a run before the first call of the run that reads them; how many tiles the runs have waited for."""
+    assert isinstance(runs, ForOp)
+    users = _users(buffer)
+    readers = [op for op in operations(runs) if op in users and not _is_setup(op)]
+    if not readers or any(op.name not in TILE_CALLS for op in readers):
+        return None
     body = runs.body.block
     step, end = constant_of(runs.step), constant_of(runs.ub)
     loops = [_loops(op, wait) for op in readers]

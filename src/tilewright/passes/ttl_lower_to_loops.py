@@ -29,7 +29,6 @@ from tilewright.dialects.attributes import (
     int_value,
     loop_end,
     multiply,
-    number_attr,
     text_attr,
     text_value,
 )
@@ -343,34 +342,42 @@ class Lowering:
             values[op.results[0]] = new.results[0]
 
     def folded(self, op: TileFoldOp, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
-        """Tiles of one output, one after the other into the scratch slot and from there onto the result."""
+        """Tiles of one output: the first is the result so far, each other one goes through the scratch slot onto it."""
         kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.scratch)
-        neutral = number_attr(0.0 if op.kind == "sum" else float("-inf"))
-        start = TILE_OPS["fill"].create(
-            result_types=[kind], attributes={"value": neutral, **self.place_attributes(result)}, location=op.location
-        )
-        block.add_op(start)
-        inner, loops = self.loops(block, op.counts, ("row", "col"))
-        tile = self.stepped_extract(op.source, (loops[0], loops[1]), inner, indices)
-        load = CopyTileOp.create(
-            operands=[tile, self.constant(0), self.constant(self.place(scratch)[0])],
-            result_types=[DstType(), kind],
-            attributes={BY_POSITION: UnitAttr(), **self.place_attributes(scratch)},
-            location=op.location,
-        )
-        del load.attributes["dst_idx"]  # its third operand says it
-        held = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
-        join = TILE_OPS[FOLDS[op.kind]].create(
-            operands=[held.results[0], load.results[1]],
-            result_types=[kind],
-            attributes=self.place_attributes(result),
-            location=op.location,
-        )
-        inner.add_ops([load, held, join])
-        self.close(inner, block)
+        rows, cols = op.counts
+        zero = self.constant(0)
+        block.add_op(self._fold_load(op, (zero, zero), result, block, indices))
+        # The rest of the first row, then the rows below it.
+        for first, last in (((0, 1), (1, cols)), ((1, 0), (rows, cols))):
+            if first[0] >= last[0] or first[1] >= last[1]:
+                continue
+            inner, loops = self.loops(block, last, ("row", "col"), first)
+            load = self._fold_load(op, (loops[0], loops[1]), scratch, inner, indices)
+            held = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
+            join = TILE_OPS[FOLDS[op.kind]].create(
+                operands=[held.results[0], load.results[1]],
+                result_types=[kind],
+                attributes=self.place_attributes(result),
+                location=op.location,
+            )
+            inner.add_ops([load, held, join])
+            self.close(inner, block)
         handle = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
         block.add_op(handle)
         return handle.results[0]
+
+    def _fold_load(
+        self, op: TileFoldOp, steps: tuple[SSAValue, SSAValue], slot: int, block: Block, indices: tuple[SSAValue, ...]
+    ) -> CopyTileOp:
+        tile = self.stepped_extract(op.source, steps, block, indices)
+        load = CopyTileOp.create(
+            operands=[tile, self.constant(0), self.constant(self.place(slot)[0])],
+            result_types=[DstType(), op.results[0].type],
+            attributes={BY_POSITION: UnitAttr(), **self.place_attributes(slot)},
+            location=op.location,
+        )
+        del load.attributes["dst_idx"]  # its third operand says it
+        return load
 
     def _steps(self, op: Operation, number: int, loops: list[SSAValue]) -> tuple[SSAValue, SSAValue] | None:
         """What the loops add to the (row, column) of an operand; None if it stays where it is."""
@@ -394,16 +401,18 @@ class Lowering:
         block.add_op(op)
         return op.results[0]
 
-    def loops(self, block: Block, counts: tuple[int, ...], names: tuple[str, ...]) -> tuple[Block, list[SSAValue]]:
-        """Nested loops in ``block``; the innermost block and one index per count (zero where there is nothing to loop)."""
+    def loops(
+        self, block: Block, ends: tuple[int, ...], names: tuple[str, ...], starts: tuple[int, ...] | None = None
+    ) -> tuple[Block, list[SSAValue]]:
+        """Nested loops in ``block``; the innermost block and one index per loop (a constant where there is nothing to loop)."""
         indices: list[SSAValue] = []
-        for count, name in zip(counts, names, strict=True):
-            if count == 1:
-                indices.append(self.constant(0))
+        for start, end, name in zip(starts or (0,) * len(ends), ends, names, strict=True):
+            if end - start == 1:
+                indices.append(self.constant(start))
                 continue
             inner = Block(arg_types=[INDEX])
             inner.args[0].name_hint = name
-            loop = for_loop(self.constant(0), self.constant(count), self.constant(1), inner)
+            loop = for_loop(self.constant(start), self.constant(end), self.constant(1), inner)
             loop.location = self.compute.location
             block.add_op(loop)
             indices.append(inner.args[0])

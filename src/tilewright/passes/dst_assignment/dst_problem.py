@@ -558,7 +558,7 @@ class FormBuilder:
             key="fold",
             operands=operands,
             result=ResultRule.ZEROED,
-            math_cycles=round((load.math_cycles + cost.math_cycles) * rows * cols + self.cost("fill_tile").math_cycles),
+            math_cycles=round(load.math_cycles * rows * cols + cost.math_cycles * (rows * cols - 1)),
             unpack_cycles=round(load.unpack_cycles * rows * cols),
             init=joins.init,
             init_cycles=round(cost.init_math_cycles),

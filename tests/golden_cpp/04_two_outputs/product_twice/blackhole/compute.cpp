@@ -67,10 +67,10 @@ void kernel_main() {
   }
   tile_regs_acquire();
   add_init(spill_5, c_dfb);
-  cb_wait_front(spill_5, 35);
   for (uint32_t tile = 0; tile < 3; ++tile) {
     const uint32_t index = tile + 32;
-    add_tiles(spill_5, c_dfb, index, index, tile);  // line 33
+    cb_wait_front(spill_5, index + 1);  // line 33
+    add_tiles(spill_5, c_dfb, index, index, tile);
   }
   copy_init(spill_5);
   for (uint32_t tile = 0; tile < 3; ++tile) {

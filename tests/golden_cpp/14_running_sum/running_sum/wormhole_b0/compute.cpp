@@ -34,11 +34,9 @@ void kernel_main() {
     cb_wait_front(total_carried, 1);  // line 25
     cb_reserve_back(total_carried, 1);  // line 23
     tile_regs_acquire();
-    fill_tile(1, 0.0f);  // line 25
-    for (uint32_t col = 0; col < 2; ++col) {
-      copy_tile(x_dfb, col, 0);  // line 25
-      add_binary_tile(1, 0, 1);
-    }
+    copy_tile(x_dfb, 0, 1);  // line 25
+    copy_tile(x_dfb, 1, 0);
+    add_binary_tile(1, 0, 1);
     sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
     sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);
     copy_tile(first_column, 0, 0);

@@ -27,10 +27,9 @@ void kernel_main() {
     cb_reserve_back(x_out, 8);  // line 23
     cb_reserve_back(between_2, 1);  // line 17
     tile_regs_acquire();
-    fill_tile_init();
-    fill_tile(1, -__builtin_inff());
+    copy_tile(x, 0, 1);
     binary_max_tile_init();
-    for (uint32_t col = 0; col < 8; ++col) {
+    for (uint32_t col = 1; col < 8; ++col) {
       copy_tile(x, col, 0);  // line 17
       binary_max_tile(1, 0, 1);
     }
@@ -68,8 +67,9 @@ void kernel_main() {
     cb_pop_front(between_2, 1);  // line 23
     cb_reserve_back(between_2, 1);  // line 20
     tile_regs_acquire();
-    fill_tile(1, 0.0f);
-    for (uint32_t col = 0; col < 8; ++col) {
+    cb_wait_front(between_3, 1);
+    copy_tile(between_3, 0, 1);
+    for (uint32_t col = 1; col < 8; ++col) {
       cb_wait_front(between_3, col + 1);  // line 20
       copy_tile(between_3, col, 0);
       add_binary_tile(1, 0, 1);

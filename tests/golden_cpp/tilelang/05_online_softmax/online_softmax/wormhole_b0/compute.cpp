@@ -52,12 +52,10 @@ void kernel_main() {
       cb_reserve_back(total_kept, 1);
       cb_reserve_back(between_4, 1);  // line 26
       tile_regs_acquire();
-      fill_tile(1, -__builtin_inff());
+      copy_tile(x, 0, 1);
+      copy_tile(x, 1, 0);
       binary_max_tile_init();
-      for (uint32_t col = 0; col < 2; ++col) {
-        copy_tile(x, col, 0);  // line 26
-        binary_max_tile(1, 0, 1);
-      }
+      binary_max_tile(1, 0, 1);
       sfpu_reduce_init<PoolType::MAX, DataFormat::Float32>();
       sfpu_reduce<PoolType::MAX, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);
       copy_tile(largest_kept, 0, 0);
@@ -98,14 +96,13 @@ void kernel_main() {
       }
       tile_regs_release();
       tile_regs_acquire();
-      fill_tile(1, 0.0f);  // line 29
-      for (uint32_t col = 0; col < 2; ++col) {
-        cb_wait_front(between_5, col + 1);  // line 31
-        copy_tile(between_5, col, 0);  // line 29
-        add_binary_tile(1, 0, 1);
-      }
+      cb_wait_front(between_5, 1);  // line 31
+      copy_tile(between_5, 0, 1);  // line 29
+      cb_wait_front(between_5, 2);  // line 31
+      copy_tile(between_5, 1, 0);  // line 29
+      add_binary_tile(1, 0, 1);
       sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
-      sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);  // part, line 29
+      sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);  // part
       copy_tile(largest_kept, 0, 0);  // line 31
       copy_tile(between_4, 0, 2);
       copy_tile(total_kept, 0, 3);

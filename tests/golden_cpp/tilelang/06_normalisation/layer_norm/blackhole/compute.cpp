@@ -9,7 +9,6 @@
 #include "api/compute/eltwise_binary_sfpu.h"
 #include "api/compute/sfpu_binary_bcast.h"
 #include "api/compute/eltwise_unary/binop_with_scalar.h"
-#include "api/compute/eltwise_unary/fill.h"
 #include "api/compute/eltwise_unary/rsqrt.h"
 
 void kernel_main() {
@@ -32,9 +31,9 @@ void kernel_main() {
     cb_reserve_back(x_out, 8);  // line 55
     cb_reserve_back(between_4, 1);  // line 47
     tile_regs_acquire();
-    fill_tile_init();
-    fill_tile(1, 0.0f);
-    for (uint32_t col = 0; col < 8; ++col) {
+    copy_tile(x, 0, 1);
+    add_binary_tile_init();
+    for (uint32_t col = 1; col < 8; ++col) {
       copy_tile(x, col, 0);  // line 47
       add_binary_tile(1, 0, 1);
     }
@@ -86,8 +85,9 @@ void kernel_main() {
     }
     cb_reserve_back(between_4, 1);  // line 52
     tile_regs_acquire();
-    fill_tile(1, 0.0f);
-    for (uint32_t col = 0; col < 8; ++col) {
+    cb_wait_front(between_6, 1);
+    copy_tile(between_6, 0, 1);
+    for (uint32_t col = 1; col < 8; ++col) {
       cb_wait_front(between_6, col + 1);  // line 52
       copy_tile(between_6, col, 0);
       add_binary_tile(1, 0, 1);

@@ -9,7 +9,6 @@
 #include "api/compute/compute_kernel_api.h"
 #include "api/compute/eltwise_binary_sfpu.h"
 #include "api/compute/eltwise_unary/binop_with_scalar.h"
-#include "api/compute/eltwise_unary/fill.h"
 #include "api/compute/eltwise_unary/rsqrt.h"
 
 void kernel_main() {
@@ -45,8 +44,9 @@ void kernel_main() {
     }
     cb_reserve_back(between_4, 1);  // line 21
     tile_regs_acquire();
-    fill_tile(1, 0.0f);
-    for (uint32_t col = 0; col < 8; ++col) {
+    cb_wait_front(between_3, 1);
+    copy_tile(between_3, 0, 1);
+    for (uint32_t col = 1; col < 8; ++col) {
       cb_wait_front(between_3, col + 1);  // line 21
       copy_tile(between_3, col, 0);
       add_binary_tile(1, 0, 1);

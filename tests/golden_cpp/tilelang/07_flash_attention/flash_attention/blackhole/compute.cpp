@@ -107,17 +107,16 @@ void kernel_main() {
       tile_regs_release();
       cb_reserve_back(between_8, 2);  // line 17
       tile_regs_acquire();
-      binary_max_tile_init();
       reconfig_data_format_srca(between_7);
       copy_init(between_7);
+      binary_max_tile_init();
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        fill_tile(i2 + 2, -__builtin_inff());  // line 17
-        for (uint32_t col = 0; col < 2; ++col) {
-          const uint32_t index = i2 * 2 + col;
-          cb_wait_front(between_7, index + 1);  // line 17
-          copy_tile(between_7, index, i2);
-          binary_max_tile(i2 + 2, i2, i2 + 2);
-        }
+        cb_wait_front(between_7, i2 * 2 + 1);  // line 17
+        copy_tile(between_7, i2 * 2, i2 + 2);
+        const uint32_t index = i2 * 2 + 1;
+        cb_wait_front(between_7, index + 1);
+        copy_tile(between_7, index, i2);
+        binary_max_tile(i2 + 2, i2, i2 + 2);
       }
       sfpu_reduce_init<PoolType::MAX, DataFormat::Float32>();
       for (uint32_t tile = 0; tile < 2; ++tile) {
@@ -229,16 +228,14 @@ void kernel_main() {
         tile_regs_release();
       }
       tile_regs_acquire();
-      sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
       reconfig_data_format_srca(between_10_exact);
       copy_init(between_10_exact);
+      sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        fill_tile(i2 + 2, 0.0f);  // line 22
-        for (uint32_t col = 0; col < 2; ++col) {
-          copy_tile(between_10_exact, i2 * 2 + col, 0);  // line 22
-          add_binary_tile(i2 + 2, 0, i2 + 2);
-        }
-        sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(i2 + 2);  // scores_sum, line 22
+        copy_tile(between_10_exact, i2 * 2, i2 + 2);  // line 22
+        copy_tile(between_10_exact, i2 * 2 + 1, 0);
+        add_binary_tile(i2 + 2, 0, i2 + 2);
+        sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>(i2 + 2);  // scores_sum
         copy_tile(logsum_kept, i2, 0);  // line 24
         copy_tile(between_9, i2, 1);
         addcmul_tile<DataFormat::Float32>(i2 + 2, 0, 1, i2 + 2, 0x3f800000u /* 1 */);  // logsum
