@@ -42,6 +42,38 @@ BODIES = {  # what names start from, the body of the loop, what is stored
         "for again in range(3):\n    total = total * 0.5 + left\ntotal = total + right",
         "total",
     ),
+    "sums in both branches, and other work": (
+        "total = c_blk + 0\nseen = c_blk * 0",
+        "if step > 1:\n    total = total + left\nelse:\n    total = total + right * left\nseen = right - seen * left",
+        "seen + total",
+    ),
+    "a branch that forgets": ("total = c_blk + 0", "if step > 1:\n    total = total * 0.5 - left\nelse:\n    total = right * 2", "total"),
+    "one branch that forgets, of a loop": ("total = c_blk + 0", "if step < 2:\n    total = right * 2", "total"),
+    "each branch reads the other value": (
+        "p = c_blk + 0\nq = c_blk * 2",
+        "if step > 1:\n    p, q = q, p * 0.5 + left\nelse:\n    p = q - right",
+        "p - q",
+    ),
+    "what it was before the branch": (
+        "total = c_blk + 0\nseen = c_blk * 0",
+        "old = total\nif step > 1:\n    total = total + left\nseen = seen + old * right",
+        "seen + total",
+    ),
+    "what it was before the branch, after it": (
+        "total = c_blk + 0\nseen = c_blk * 0",
+        "old = +total\nif step > 1:\n    total = total + left\nseen = seen + total * right\ntotal = old * 0.5",
+        "seen + total",
+    ),
+    "a branch, a loop and behind them": (
+        "total = c_blk + 0",
+        "if step > 1:\n    for again in range(2):\n        total = total * 0.5 + left\nelse:\n    total = total - right\ntotal = total + right",
+        "total",
+    ),
+    "sums in loops and behind them": (
+        "total = c_blk * 0\nseen = c_blk + 0",
+        "for again in range(2):\n    total = total + left\n    seen = right - seen * left\ntotal = total + right",
+        "seen + total",
+    ),
     "kept as it is": ("total = c_blk + 0\nseen = c_blk * 0", "same = +total\nseen = seen + same * left\ntotal = same", "seen + total"),
 }  # fmt: skip
 
@@ -96,11 +128,15 @@ with c_dfb.wait() as c_blk, out_dfb.reserve() as o:
     np.testing.assert_allclose(arrays[3], other, rtol=1e-2, atol=1e-3)
 
 
-def frontend_text(kernels, start: str, body: str, end: str) -> str:
-    """The compute thread as the front end wrote it."""
+def running_program(kernels, start: str, body: str, end: str):
     text = FRAME.format(start=indented(start, 4), body=indented(body, 12), end=end)
     arrays = [np.zeros((32 * rows, 32 * cols), np.float32) for rows, cols in ((1, 4), (4, 1), (1, 1), (1, 1))]
-    program = kernels.load(accumulation_kernels.kernel(text, block=(1, 1, 1))).compile(*arrays, keep_ir=True)
+    return kernels.load(accumulation_kernels.kernel(text, block=(1, 1, 1))).compile(*arrays, keep_ir=True)
+
+
+def frontend_text(kernels, start: str, body: str, end: str) -> str:
+    """The compute thread as the front end wrote it."""
+    program = running_program(kernels, start, body, end)
     stage = next(stage.ir for stage in program.trace.stages if stage.name == "frontend")
     return next(thread for thread in stage.split("\n  func.func ") if "thread<compute>" in thread)
 
@@ -114,9 +150,20 @@ def test_the_front_end_writes_one_op(kernels):
     assert "ttl.cb_reserve" not in loop
 
 
-def test_several_pieces_of_code_hand_it_over(kernels):
-    thread = frontend_text(kernels, *BODIES["both branches"])
-    assert "ttl.running" not in thread
+@pytest.mark.parametrize("name", ["both branches", "an inner loop and behind it"])
+def test_several_pieces_of_code_are_steps_of_it(kernels, name):
+    thread = frontend_text(kernels, *BODIES[name])
+    loop = thread[thread.index("scf.for %step") :]
+    assert thread.count("= ttl.running ") == 1
+    assert "ttl.cb_reserve" not in loop[: loop.index("ttl.cb_push")]
+
+
+@pytest.mark.parametrize("name", ["both branches", "an inner loop and behind it", "a branch that forgets", "a branch, a loop and behind them"])
+def test_steps_in_several_pieces_of_code_stay_in_dst(kernels, name):
+    """One acquire around the loop, wherever the steps are."""
+    program = running_program(kernels, *BODIES[name])
+    assert program.cpp["compute"].count("tile_regs_acquire(") == 1
+    assert program.cpp["compute"].count(" pack_tile(") == 1
 
 
 def test_math_that_a_step_and_a_store_share_is_done_once(kernels):

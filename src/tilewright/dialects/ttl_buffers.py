@@ -44,6 +44,7 @@ from tilewright.dialects.attributes import (
     scalar_format,
     text_value,
 )
+from tilewright.dialects.walking import ancestor_in
 from tilewright.hardware import MOST_BUFFERS
 from tilewright.program import ROW_MAJOR, ROWS
 
@@ -147,10 +148,11 @@ class CBReserveOp(_AcquireOp):
 class RunningOp(CBReserveOp):
     """``%b = ttl.running %cb : <…> -> tensor<…>``: a value that a loop updates, from here to the push behind that loop.
 
-    A store (later a region) before the loop says what the value starts from; one in the loop, the step, says what it is next.
-    Who reads it in the loop, through a view, reads what it was when the iteration began, wherever the step stands: what the step
-    stores counts from the end of its piece of code on. So values that replace each other are steps like any other. The push ends
-    the value, and hands over the result.
+    A store (later a region) before the loop says what the value starts from. One in the loop, the step, says what it is next;
+    branches and loops further inside have steps of their own, one per piece of code, which stands behind those further inside.
+    What a step stores counts from the end of its piece of code on: who reads the value before that, through a view, reads what
+    it was, wherever the step stands. So values that replace each other are steps like any other. The push ends the value, and
+    hands over the result.
 
     Between two steps the value need not be in a block: the passes choose where it is. ``ttl.leaves_dst`` says why that is not
     DST.
@@ -172,11 +174,17 @@ class RunningOp(CBReserveOp):
         """What stores to it: stores, after fusion regions."""
         return list(dict.fromkeys(use.operation for view in self.views for use in view.results[0].uses if _is_written(use)))
 
+    def steps_in(self, op: Operation) -> bool:
+        """Whether code in an op replaces the value."""
+        return any(writer is not op and op.is_ancestor(writer) for writer in self.writers)
+
     def verify_(self) -> None:
         super().verify_()
         expect(self, len(self.views) == len(list(self.results[0].uses)), "it is seen through ttl.attach_cb")
         steps = [writer for writer in self.writers if writer.parent is not self.parent]
-        expect(self, len(steps) == 1, "one store in a loop behind it is the step")
+        loops = {ancestor_in(step, self.parent) for step in steps} if self.parent is not None else {None}
+        expect(self, len(loops) == 1, "stores in one loop behind it are its steps")
+        expect(self, len({step.parent for step in steps}) == len(steps), "a piece of code has one step")
 
 
 def _is_written(use: Use) -> bool:

@@ -43,13 +43,6 @@ def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> 
     return Scope(carried, loop.body.block)
 
 
-def enter_branch(thread: Thread, scope: Scope, node: ast.AST) -> None:
-    """Before an ``if`` that changes the name: both branches find what it is by now."""
-    if scope.value is not None:
-        leave(thread, [scope], [scope], node)
-        scope.value = None
-
-
 def read(thread: Thread, scope: Scope, like: Block | None, node: ast.AST) -> Block | Scope:
     """The value of a carried name; the scope itself while its type is open and ``like`` does not give it."""
     carried = scope.carried
@@ -91,16 +84,12 @@ def for_store(thread: Thread, value: Any, target: Block, node: ast.AST) -> Any:
 
 def leave(thread: Thread, scopes: Sequence[Scope], values: Sequence[Any], node: ast.AST) -> None:
     """The end of a body: what each name stands for now is its next value."""
-    changed: list[Running] = []
     for scope, value in zip(scopes, values, strict=True):
-        value = scope.value if value is scope else value
-        if value is None or (isinstance(value, Scope) and value.value is None):
-            continue  # untouched
-        value = value.value if isinstance(value, Scope) else value
-        _step(thread, scope, value, node)
-        changed.append(_running(scope.carried))
-    for each in changed:
-        running.counts(thread, each)
+        value = value.value if isinstance(value, Scope) and value is not scope else value
+        if value is scope and scope.body is scope.carried.loop.body.block and _never_steps(scope.carried):
+            value = read(thread, scope, None, node)  # changed in code that does not run
+        if value is not None and value is not scope:
+            _step(thread, scope, value, node)
 
 
 def after(thread: Thread, scopes: Mapping[str, Scope], outside: Mapping[str, Any], node: ast.AST) -> dict[str, Any]:
@@ -121,6 +110,10 @@ def after(thread: Thread, scopes: Mapping[str, Scope], outside: Mapping[str, Any
         found[name] = running.result(thread, each)
         found[name].ssa.name_hint = name
     return found
+
+
+def _never_steps(carried: Carried) -> bool:
+    return carried.running is not None and not carried.running.steps
 
 
 def _step(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:

@@ -145,7 +145,7 @@ def _branch(
     changed = assigned_names([*then[1], *otherwise[1]])
     scopes = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, Scope)}
     for scope in scopes.values():
-        carried.enter_branch(thread, scope, node)
+        scope.value = None  # read anew behind the branches
     before, held = dict(frame.names), list(thread.held)
     contents = [choices.contents(held)]
     ways = thread.emitter.branch(condition)

@@ -7,6 +7,8 @@ else its own. Any other step takes the old value out of its buffer and puts the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import SSAValue
 
@@ -26,7 +28,7 @@ from tilewright.passes.dst_assignment.running_values import (
     bind_of,
     drop_unused,
     erase_acquire,
-    final_sum,
+    final_sums,
     is_zero,
     reserve_block,
     result_copy,
@@ -45,14 +47,14 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _accumulate_or_reload(value: RunningValue, context: PassContext) -> None:
     reason, name, place = text_value(value.op, LEAVES_DST), name_of(bind_of(value.buffer), "value"), f"line {line_of(value.loop)}"
-    add = final_sum(value.step, value.buffer)
-    if add is None:
+    sums = final_sums(value.steps, value.buffer)
+    if not sums:
         read_back([value])
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
     written = value.adds  # ``block += x``: the packer adds to that block anyway
     copy = None if written else result_copy(value)
-    _store_summand(value, *add)
+    _store_summands(value, sums)
     if written:
         reserve_block(value.op)
         return
@@ -65,15 +67,15 @@ def _accumulate_or_reload(value: RunningValue, context: PassContext) -> None:
     context.trace.decide(NAME, f"the packer adds each step to '{name}' in L1", why, place=place)
 
 
-def _store_summand(value: RunningValue, add: TileOpBase, summand: SSAValue) -> None:
-    step = value.step
-    last = step.block.last_op
-    assert last is not None
-    last.operands[0] = summand
-    erase(add)
-    position = next(index for index, read in enumerate(step.inputs) if attached_buffer(read) is value.buffer)
-    value.step = without_input(step, step.block.args[position])
-    _view(value.step, value.buffer).attributes[ACCUMULATE] = number_attr(True)
+def _store_summands(value: RunningValue, sums: Sequence[tuple[TileOpBase, SSAValue]]) -> None:
+    for number, (step, (add, summand)) in enumerate(zip(value.steps, sums, strict=True)):
+        last = step.block.last_op
+        assert last is not None
+        last.operands[0] = summand
+        erase(add)
+        position = next(index for index, read in enumerate(step.inputs) if attached_buffer(read) is value.buffer)
+        value.steps[number] = without_input(step, step.block.args[position])
+        _view(value.steps[number], value.buffer).attributes[ACCUMULATE] = number_attr(True)
 
 
 def _view(region: ComputeOp, buffer: SSAValue) -> AttachCBOp:
@@ -84,13 +86,13 @@ def _view(region: ComputeOp, buffer: SSAValue) -> AttachCBOp:
 
 
 def _writers(value: RunningValue) -> list[ComputeOp]:
-    """The step, and the start if the first step does not just replace what is there."""
+    """The steps, and the start if the first step does not just replace what is there."""
     start = value.start
     assert start is not None
     if value.steps_always and is_zero(start, value.buffer) and len(start.outputs) == 1:
         erase(start)
-        return [value.step]
-    return [value.step, start]
+        return value.steps
+    return [*value.steps, start]
 
 
 def _add_to_own_block(value: RunningValue) -> None:

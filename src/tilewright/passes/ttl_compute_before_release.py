@@ -11,6 +11,7 @@ Ensures: no computed value reads a block that was released. The block itself, us
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from typing_extensions import TypeIs
@@ -86,12 +87,19 @@ class LiveAcrossReleases:
                 queue = queues.get(key_of(op))
                 if queue:
                     self.released(queue.pop(0), op)
-            elif isinstance(op, scf.IfOp):
-                ways = [self.walk(region.block, _copy(queues)) for region in op.regions if region.blocks]
-                queues = ways[0]
-            elif isinstance(op, scf.ForOp):
-                queues = self.loop(op, queues)
+            elif isinstance(op, (scf.IfOp, scf.ForOp)):
+                queues = self.inside(op, queues)
         return queues
+
+    def inside(self, op: scf.IfOp | scf.ForOp, queues: Queues) -> Queues:
+        """A running value that changes in there is another one behind it."""
+        for running in [held for queue in queues.values() for held in queue if isinstance(held, RunningOp)]:
+            if running.steps_in(op) and running.parent is not op.parent:
+                self.crossing(running, [view for view in running.reads if _is_late(op, view)], op)
+        if isinstance(op, scf.IfOp):
+            ways = [self.walk(region.block, _copy(queues)) for region in op.regions if region.blocks]
+            return ways[0]
+        return self.loop(op, queues)
 
     def loop(self, op: scf.ForOp, queues: Queues) -> Queues:
         """A loop that releases blocks held around it does so once per round."""
@@ -109,8 +117,11 @@ class LiveAcrossReleases:
         return after
 
     def released(self, acquire: Operation, release: Operation) -> None:
+        self.crossing(acquire, attached(acquire), release)
+
+    def crossing(self, acquire: Operation, attachments: Sequence[AttachCBOp], release: Operation) -> None:
         """Values that read the block and are used behind ``release`` cross it."""
-        views = [view.results[0] for view in attached(acquire)]
+        views = [view.results[0] for view in attachments]
         if not any(_is_late(store, release) for view in views for store in effects(view)):
             return
         late: dict[Operation, list[Operation]] = {}  # a value -> who uses it behind the release
@@ -138,7 +149,8 @@ class LiveAcrossReleases:
         before = ancestor_in(release, home)
         assert before is not None, "a value and its users stand in one piece of code, or the users further inside"
         name = value.results[0].name_hint or "a value"
-        title = f"{_quoted(name)} is computed before '{buffer_name(acquire)}' is popped"
+        word = "changes" if isinstance(acquire, RunningOp) else "is popped"
+        title = f"{_quoted(name)} is computed before '{buffer_name(acquire)}' {word}"
         moved = [user for user in users if isinstance(user, StoreOp) and _stored_early(user, value, before)]
         if moved:
             self.context.trace.decide(NAME, title, "its store takes place there", place=f"line {line_of(moved[0])}")
@@ -207,18 +219,31 @@ class LiveAcrossReleases:
 
 
 def _is_value(owner: Operation | Block) -> TypeIs[Operation]:
-    return isinstance(owner, VALUES) or (isinstance(owner, AttachCBOp) and AttachCBOp.AS_VALUE in owner.attributes)
+    """A view of a running value is what that was there."""
+    if not isinstance(owner, AttachCBOp):
+        return isinstance(owner, VALUES)
+    return AttachCBOp.AS_VALUE in owner.attributes or isinstance(owner.block.owner, RunningOp)
 
 
 def _as_block(view: AttachCBOp) -> None:
     """Who reads the value before the release reads the block."""
     del view.attributes[AttachCBOp.AS_VALUE]
-    for use in view.block.uses:
-        block = use.operation
-        if isinstance(block, AttachCBOp) and block.attributes == view.attributes and block is not view and _is_late(view, block):
+    others = [use.operation for use in view.block.uses if use.operation is not view]
+    for block in others:
+        if isinstance(block, AttachCBOp) and block.attributes == view.attributes and _same_there(block, view):
             view.results[0].replace_all_uses_with(block.results[0])
             erase(view)
             return
+
+
+def _same_there(block: AttachCBOp, view: AttachCBOp) -> bool:
+    """Whether one view stands before the other, and sees the same."""
+    running, op = block.block.owner, block
+    if not _is_late(view, block) or not isinstance(running, RunningOp):
+        return _is_late(view, block)
+    while op is not None and not running.steps_in(op) and not op.is_ancestor(view):
+        op = op.next_op
+    return op is not None and not running.steps_in(op)
 
 
 def _quoted(name: str) -> str:
@@ -256,6 +281,8 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
     running = isinstance(acquire, RunningOp)  # its step may stand anywhere in its piece of code
     if not isinstance(target, Operation) or store.value is store.target or (len(attached(acquire)) != 1 and not running):
         return False
+    if isinstance(acquire, RunningOp) and acquire.steps_in(before):
+        return False  # steps that come earlier stand further inside
     others = [use.operation for use in target.results[0].uses if use.operation is not store]
     if any(_is_late(other, before) and not _is_late(other, store) for other in others):
         return False

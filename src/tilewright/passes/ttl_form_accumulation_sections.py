@@ -139,7 +139,7 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
     capacity = capacity_of(config, context)
     if sum(section.sizes) > capacity:
         return f"{sum(section.sizes)} tiles do not fit the {capacity} of DST"
-    for step in dict.fromkeys(block.step for block in section.blocks):
+    for step in dict.fromkeys(step for block in section.blocks for step in block.steps):
         targets = [section.number(value) for value in step.outputs]
         section.regions.append(PlannedRegion(STEP, _without_residents(step, section), targets, step))
     if any(_read_by_matrix_unit(region.draft) for region in section.regions):
@@ -231,7 +231,7 @@ def _single_reader(section: Section) -> ComputeOp | None:
         op = op.next_op
     if len(readers) != 1 or not isinstance(op, ComputeOp) or op not in readers:
         return None
-    shapes = {op.output_shape, *(block.step.output_shape for block in section.blocks)}
+    shapes = {op.output_shape, *(block.shape for block in section.blocks)}
     identity = identity_map(len(op.output_shape)).data
     read = [op.maps[index].data for index, value in enumerate(op.inputs) if section.number(value) is not None]
     whole = len(read) == len(section.blocks) and all(map_ == identity for map_ in read)
@@ -325,14 +325,15 @@ def _region(value: RunningValue, inputs: Sequence[SSAValue], place: SSAValue, *o
     body = Block(arg_types=[_tile_type(value)] * (len(inputs) + 1))
     stored = ops[-1].results[0] if ops else body.args[0]
     body.add_ops([*ops, YieldOp.create(operands=[stored])])
-    rank = len(value.step.output_shape)
+    rank = len(value.shape)
     region = ComputeOp(inputs, [place], [identity_map(rank)] * (len(inputs) + 1), ["parallel"] * rank, Region(body))
     region.location = value.loop.location
     return region
 
 
 def _tile_type(value: RunningValue) -> Attribute:
-    return value.step.block.args[len(value.step.inputs)].type
+    step = value.steps[0]
+    return step.block.args[len(step.inputs)].type
 
 
 def _zeros(number: int, value: RunningValue) -> PlannedRegion:
@@ -364,7 +365,7 @@ def _packing(number: int, value: RunningValue) -> PlannedRegion:
     """Packs a result into its buffer, from which the source goes on."""
     place = compiler_buffers.reserved(value.buffer, value.loop.location)[0 if value.taken_back else 1 :]
     resident = _resident(number, _tile_type(value))
-    edges = [edge for op in block_ops(value.step.block) if (edge := packed_edge(op)) is not None]
+    edges = [edge for step in value.steps for op in block_ops(step.block) if (edge := packed_edge(op)) is not None]
     resident.attributes |= {"edge": edges[0]} if edges else {}
     return PlannedRegion(END, _region(value, (), place[-1].results[0], resident), [None], before=place)
 
@@ -376,9 +377,10 @@ def _masks_packer(compute: ComputeOp) -> bool:
 
 def _only_adds_reductions(value: RunningValue) -> bool:
     """``block += sum of tiles`` from nothing: what the packer writes at the end is what the reductions filled."""
-    summand, *others = value.step.block.ops
-    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and len(others) == 2  # the addition and the yield
-    return alone and value.adds and value.start is None and value.steps_always
+    summands = [step.block.first_op for step in value.steps]
+    dims = {summand.dim if isinstance(summand, TileReduceOp) and summand.kind == "sum" else "" for summand in summands}
+    alone = all(len(block_ops(step.block)) == 3 for step in value.steps)  # besides the addition and the yield
+    return alone and len(dims) == 1 and "" not in dims and value.adds and value.start is None and value.steps_always
 
 
 # The rewrite ----------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ thread's own:
 
 Nothing else may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations.
 
-Requires: regions under a compute configuration. Ensures: the step of every ``ttl.running`` is the only region that reads it, tile
-by tile. ``ttl.leaves_dst`` on it says why it cannot stay in DST, where the loop shows that. What could then only be read back
-every step is: a running value goes through its buffer, and a buffer of the author stays as it was written.
+Requires: regions under a compute configuration. Ensures: the steps of every ``ttl.running`` are the only regions that read it,
+tile by tile. ``ttl.leaves_dst`` on it says why it cannot stay in DST, where the loop shows that. What could then only be read
+back every step is: a running value goes through its buffer, and a buffer of the author stays as it was written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tilewright.passes.dst_assignment.running_values import (
     LEAVES_DST,
     RunningValue,
     attached_buffer,
-    final_sum,
+    final_sums,
     next_handover,
     with_inputs,
 )
@@ -57,7 +57,7 @@ class Life:
     reserve: Operation
     start: ComputeOp | None
     loop: Operation
-    step: ComputeOp
+    steps: list[ComputeOp]
     push: Operation | None = None  # of what it starts from; None: ``block += x`` on a block that stays reserved
     inside: tuple[Operation, ...] = ()  # handovers in the loop
 
@@ -82,7 +82,7 @@ def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassC
     back: list[Life | RunningValue] = []
     for life in reversed(hidden):  # so that their pushes stand in order behind the loop
         written = isinstance(life, Life)
-        if not reason or (not (written and life.push is None) and final_sum(life.step, life.buffer) is not None):
+        if not reason or (not (written and life.push is None) and final_sums(life.steps, life.buffer)):
             op = _raise(life) if written else life.op
             op.attributes |= {LEAVES_DST: text_attr(reason)} if reason else {}
         elif not written or life.push is not None:
@@ -94,15 +94,16 @@ def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassC
 
 
 def _hidden(value: RunningValue) -> bool:
-    """Nobody can tell whether the value is in its block between two steps: only the step sees it, tile by tile."""
+    """Nobody can tell whether the value is in its block between two steps: only steps see it, tile by tile."""
     users = _users(value.buffer)
-    touching = [op for op in users if ancestor_in(op, value.block) is value.loop]
-    return touching == [value.step] and _once(value.step, value.buffer) and all(isinstance(user, ComputeOp) for user in users)
+    touching = {op for op in users if ancestor_in(op, value.block) is value.loop}
+    alone = touching == set(value.steps) and all(isinstance(user, ComputeOp) for user in users)
+    return alone and all(_once(step, value.buffer) for step in value.steps)
 
 
 def _reason(loop: Operation, lives: Sequence[Life | RunningValue]) -> str:
     """Why DST cannot be these values' for the whole loop."""
-    steps, running = {life.step for life in lives}, {life.buffer for life in lives}
+    steps, running = {step for life in lives for step in life.steps}, {life.buffer for life in lives}
     if any(region not in steps for region in of_kind(loop, ComputeOp)):
         return "other work in the loop needs DST"
     for step in steps:
@@ -127,14 +128,14 @@ def _raise(life: Life) -> RunningOp:
     )
     assert isinstance(op, RunningOp)
     insert_before(op, reserve)
-    for region in (life.step, *([life.start] if life.start is not None else [])):
+    for region in (*life.steps, *([life.start] if life.start is not None else [])):
         for view in [value.owner for value in region.operands if attached_buffer(value) is life.buffer]:
             assert isinstance(view, AttachCBOp)
             empty, view.block = view.block.owner, op.results[0]
             if isinstance(empty, EmptyOp) and not empty.results[0].uses:
                 erase(empty)
     if life.push is None:
-        _add_to_block(life.step, op)
+        _add_to_block(life.steps[0], op)
     else:
         insert_after(CBPushOp.create(operands=[life.buffer], location=life.push.location), life.loop)
         erase(life.push)
@@ -187,7 +188,7 @@ def _added_by(step: ComputeOp, buffer: SSAValue) -> Life | None:
         return None
     if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
         return None
-    return Life(buffer, reserve, starts[0] if starts else None, top, step)
+    return Life(buffer, reserve, starts[0] if starts else None, top, [step])
 
 
 def _reserve_before(op: Operation, buffer: SSAValue) -> Operation | None:
@@ -276,15 +277,15 @@ def _life(buffer: SSAValue, reserve: Operation, push: Operation, loop: Operation
         return None
     if sum(_of(value, buffer) for value in writers[0].outputs) != 1:
         return None
-    return Life(buffer, reserve, writers[0], loop, steps[0], push, tuple(inside))
+    return Life(buffer, reserve, writers[0], loop, steps, push, tuple(inside))
 
 
 def _once(step: ComputeOp, buffer: SSAValue) -> bool:
-    """The step reads the buffer tile by tile, where it writes it, and nowhere else."""
+    """The step reads the buffer tile by tile, where it writes it, and nowhere else, if it reads it at all."""
     inputs = [index for index, value in enumerate(step.inputs) if _of(value, buffer)]
     outputs = [value for value in step.outputs if _of(value, buffer)]
     rank = len(step.output_shape)
-    return len(inputs) == len(outputs) == 1 and step.maps[inputs[0]].data == identity_map(rank).data
+    return len(inputs) <= len(outputs) == 1 and all(step.maps[index].data == identity_map(rank).data for index in inputs)
 
 
 def _of(value: SSAValue, buffer: SSAValue) -> bool:

@@ -21,7 +21,7 @@ from tilewright.passes.buffers import handovers_between
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
-from tilewright.passes.dst_assignment.running_values import RunningValue, final_sum, is_zero, without_input
+from tilewright.passes.dst_assignment.running_values import RunningValue, final_sums, is_zero, without_input
 from tilewright.passes.validation.communication import surely_ends
 from tilewright.program import ComputeConfig
 
@@ -80,9 +80,9 @@ def _reader(block: RunningValue) -> ComputeOp | None:
 
 def _sums_products(block: RunningValue) -> bool:
     """The loop computes nothing but this sum, and the matrix unit makes it in place."""
-    found = final_sum(block.step, block.buffer)
-    alone = of_kind(block.loop, ComputeOp) == [block.step]
-    return alone and found is not None and isinstance(found[1].owner, TileMatmulOp)
+    sums = final_sums(block.steps, block.buffer)
+    alone = of_kind(block.loop, ComputeOp) == block.steps
+    return alone and bool(sums) and all(isinstance(summand.owner, TileMatmulOp) for _, summand in sums)
 
 
 def _is_total(value: SSAValue, reader: ComputeOp, buffer: SSAValue) -> bool:

@@ -1,4 +1,4 @@
-"""A running value in its buffer: every step takes the old value out of it and puts the new one in.
+"""Running values in their buffers: every step takes the old value out of its buffer and puts the new one in.
 
 The buffer has two blocks, because regions read the old value before and behind the step that replaces it:
 
@@ -11,20 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, insert_after, insert_before
-from tilewright.passes.dst_assignment.running_values import RunningValue, attached_buffer, reserve_block
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import block_ops, erase, insert_after, insert_before
+from tilewright.passes.dst_assignment.running_values import RunningValue, reserve_block
 
 
 def read_back(values: Sequence[RunningValue]) -> None:
     """Gives these values, which are of one loop, their buffers."""
     bodies: dict[Block, list[RunningValue]] = {}
     for value in values:
-        assert value.step.parent is not None
-        bodies.setdefault(value.step.parent, []).append(value)
-        _acquire(value)
+        assert value.start is not None
+        insert_after(CBPushOp.create(operands=[value.buffer], location=value.op.location), value.start)
+        _Acquires(value).walk([value.loop], None)
+        for step in value.steps:
+            assert step.parent is not None
+            bodies.setdefault(step.parent, []).append(value)
     for body, own in bodies.items():
         assert body.last_op is not None
         for kind in (CBPushOp, CBPopOp):  # all that is read back is there before the first old value goes
@@ -35,15 +39,31 @@ def read_back(values: Sequence[RunningValue]) -> None:
         reserve_block(value.op)
 
 
-def _acquire(value: RunningValue) -> None:
-    step, start, buffer, kind = value.step, value.start, value.buffer, value.op.results[0].type
-    place = next(block.owner for block in step.outputs if attached_buffer(block) is buffer)
-    assert start is not None and step.parent is not None and isinstance(place, AttachCBOp)
-    reads = value.op.reads
-    first = next((op for op in step.parent.ops if op in reads), place)
-    wait = CBWaitOp.create(operands=[buffer], result_types=[kind], location=first.location)
-    insert_before(wait, first)
-    for view in reads:
-        view.block = wait.results[0]
-    insert_before(CBReserveOp.create(operands=[buffer], result_types=[kind], location=value.loop.location), place)
-    insert_after(CBPushOp.create(operands=[buffer], location=value.op.location), start)
+class _Acquires:
+    """Waits in front of what reads a value, reserves in front of what its steps write."""
+
+    def __init__(self, value: RunningValue) -> None:
+        self.value, self.reads = value, set(value.op.reads)
+        self.places = {view for view in value.op.views if any(view.results[0] in step.outputs for step in value.steps)}
+
+    def walk(self, ops: Sequence[Operation], old: Operation | None) -> None:
+        """``old``: the wait for what the value is in front of ``ops``, if there is one."""
+        for op in ops:
+            if op in self.reads or op in self.places:
+                old = old or self._acquire(CBWaitOp, op, op)
+            if op in self.places:
+                self._acquire(CBReserveOp, op, self.value.loop)
+            elif isinstance(op, AttachCBOp) and op in self.reads and old is not None:
+                op.block = old.results[0]
+            elif op.regions and type(op) is not ComputeOp:
+                steps = any(op.is_ancestor(step) for step in self.value.steps)  # of loops, also in iterations before
+                for region in op.regions:
+                    for block in region.blocks:
+                        self.walk(block_ops(block), None if steps else old)
+                old = None if steps else old
+
+    def _acquire(self, kind: type[Operation], before: Operation, like: Operation) -> Operation:
+        block_type = self.value.op.results[0].type
+        op = kind.create(operands=[self.value.buffer], result_types=[block_type], location=like.location)
+        insert_before(op, before)
+        return op

@@ -1,4 +1,4 @@
-"""A running value: what it starts from, the step of a loop that updates it, and its result behind the loop.
+"""A running value: what it starts from, the steps of a loop that update it, and its result behind the loop.
 
 A running value is a ``ttl.running``. Names that a loop changes are written so; `ttl-raise-running-values` makes one of buffers
 and sums that are used alike. After fusion:
@@ -6,7 +6,7 @@ and sums that are used alike. After fusion:
     %v = ttl.running              one block, from here to the push; regions see it through views
     region(…) -> %v               what the value starts from; without it, from nothing
     for …:                        one or several loops, perhaps a branch
-        region(%v, …) -> %v       the step
+        region(%v, …) -> %v       the step; in several branches or loops further inside, each its own
     push                          the result; this thread may take it back: wait, …, pop
 
 Where the value is while the loop runs is decided once: in DST (``ttl-form-accumulation-sections``) or, for what cannot stay
@@ -73,7 +73,7 @@ class RunningValue:
 
     op: RunningOp
     start: ComputeOp | None  # None: it starts from nothing
-    step: ComputeOp
+    steps: list[ComputeOp]  # in the order of the program
 
     @property
     def buffer(self) -> SSAValue:
@@ -86,9 +86,12 @@ class RunningValue:
 
     @property
     def loop(self) -> Operation:
-        loop = ancestor_in(self.step, self.block)
-        assert loop is not None
-        return loop
+        return _around(self.op, self.steps[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """In tiles."""
+        return self.steps[0].output_shape
 
     @property
     def tiles(self) -> int:
@@ -101,8 +104,8 @@ class RunningValue:
 
     @property
     def steps_always(self) -> bool:
-        """The step runs at least once, in the first iteration of every loop around it."""
-        around = self.step.parent_op()
+        """The first step runs at least once, in the first iteration of every loop around it."""
+        around = self.steps[0].parent_op()
         while isinstance(around, ForOp) and runs(around) and around is not self.loop:
             around = around.parent_op()
         return isinstance(around, ForOp) and runs(around)
@@ -146,7 +149,16 @@ def value_of(op: RunningOp) -> RunningValue:
     regions = [region for region in op.writers if isinstance(region, ComputeOp)]
     steps = [region for region in regions if region.parent is not op.parent]
     starts = [region for region in regions if region.parent is op.parent]
-    return RunningValue(op, starts[0] if starts else None, steps[0])
+    if len(steps) > 1:
+        steps = [region for region in of_kind(_around(op, steps[0]), ComputeOp) if region in steps]
+    return RunningValue(op, starts[0] if starts else None, steps)
+
+
+def _around(op: RunningOp, step: Operation) -> Operation:
+    """The loop of a step, beside the running value."""
+    loop = ancestor_in(step, op.parent) if op.parent is not None else None
+    assert loop is not None
+    return loop
 
 
 def next_handover(buffer: SSAValue, after: Operation) -> Operation | None:
@@ -197,6 +209,12 @@ def is_zero(start: ComputeOp, buffer: SSAValue) -> bool:
     return isinstance(value, (FloatAttr, IntegerAttr)) and value.value.data == 0
 
 
+def final_sums(steps: Sequence[ComputeOp], buffer: SSAValue) -> list[tuple[TileOpBase, SSAValue]]:
+    """`final_sum` of every step, or nothing."""
+    found = [final_sum(step, buffer) for step in steps]
+    return [each for each in found if each is not None] if None not in found else []
+
+
 def final_sum(step: ComputeOp, buffer: SSAValue) -> tuple[TileOpBase, SSAValue] | None:
     """The addition that ends a step, and what it adds to the old value, if the packer can do that."""
     kind, last, view = buffer.type, step.block.last_op, step.outputs[0].owner
@@ -205,9 +223,9 @@ def final_sum(step: ComputeOp, buffer: SSAValue) -> tuple[TileOpBase, SSAValue] 
     if kind.tile.dtype not in PACKER_ADDS and not (isinstance(view, AttachCBOp) and ACCUMULATE in view.attributes):
         return None
     add = last.operands[0].owner
-    position = next(index for index, value in enumerate(step.inputs) if attached_buffer(value) is buffer)
-    old = step.block.args[position]
-    if not isinstance(add, TileOpBase) or add.SPEC.name != "add" or len(list(old.uses)) != 1:
+    olds = [step.block.args[place] for place, value in enumerate(step.inputs) if attached_buffer(value) is buffer]
+    old = olds[0] if olds else None
+    if old is None or not isinstance(add, TileOpBase) or add.SPEC.name != "add" or len(list(old.uses)) != 1:
         return None
     others = [operand for operand in add.operands if operand is not old]
     if len(others) != 1 or len(list(add.results[0].uses)) != 1:
@@ -222,7 +240,7 @@ def result_copy(value: RunningValue) -> ComputeOp | None:
         return None
     copy = readers[0]
     target = attached_buffer(copy.outputs[0])
-    if len(block_ops(copy.block)) != 1 or target is None or copy.outputs[0].type != value.step.outputs[0].type:
+    if len(block_ops(copy.block)) != 1 or target is None or copy.outputs[0].type != value.steps[0].outputs[0].type:
         return None
     views = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
     return copy if value.start is not None and len(value.start.outputs) == 1 and len(views) == 1 else None
