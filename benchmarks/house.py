@@ -9,6 +9,7 @@ and neither is what an import runs of the file itself: bodies of classes, and co
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -32,19 +33,35 @@ def room_of(path: Path, package: Path) -> str:
 
 
 def sizes(package: Path) -> dict[str, list[int]]:
-    """Python files, Python lines, lines of C++, by room; files beside the folders are one row."""
-    rows: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    """Python files, Python lines, how many of them are code, lines of C++, by room; files beside the folders are one row."""
+    rows: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for path in sorted(package.rglob("*")):
         if path.suffix not in SUFFIXES:
             continue
         row = rows["(files beside them)" if path.parent == package else room_of(path, package)]
-        lines = len(path.read_text(encoding="utf-8").splitlines())
+        text = path.read_text(encoding="utf-8")
+        lines = len(text.splitlines())
         if path.suffix == ".py":
             row[0] += 1
             row[1] += lines
+            row[2] += code_lines(text)
         else:
-            row[2] += lines
+            row[3] += lines
     return rows
+
+
+def code_lines(text: str) -> int:
+    """Lines that are neither blank nor a comment, a docstring or an import."""
+    tree = ast.parse(text)
+    other: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            other.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False) is not None:
+            text_of = node.body[0]
+            other.update(range(text_of.lineno, (text_of.end_lineno or text_of.lineno) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(number not in other and bool(line.strip()) and not line.lstrip().startswith("#") for number, line in lines)
 
 
 def entered(root: Path, example: str) -> tuple[list[str], list[str]]:
@@ -98,11 +115,11 @@ def twice(root: Path) -> list[str]:
 def main(root: Path) -> int:
     package = root / "src" / "tilewright"
     rows = sizes(package)
-    print(f"{'room':<22}{'files':>7}{'Python lines':>15}{'C++ lines':>12}")
-    for room, (files, lines, other) in sorted(rows.items(), key=lambda item: -item[1][1]):
-        print(f"{room:<22}{files:>7}{lines:>15}{other:>12}")
+    print(f"{'room':<22}{'files':>7}{'Python lines':>15}{'of them code':>15}{'C++ lines':>12}")
+    for room, (files, lines, code, other) in sorted(rows.items(), key=lambda item: -item[1][1]):
+        print(f"{room:<22}{files:>7}{lines:>15}{code:>15}{other:>12}")
     total = [sum(column) for column in zip(*rows.values(), strict=True)]
-    print(f"{'all':<22}{total[0]:>7}{total[1]:>15}{total[2]:>12}\n")
+    print(f"{'all':<22}{total[0]:>7}{total[1]:>15}{total[2]:>15}{total[3]:>12}\n")
     for example in EXAMPLES:
         names, imported = entered(root, example)
         by_room: defaultdict[str, int] = defaultdict(int)
