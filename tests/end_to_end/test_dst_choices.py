@@ -122,6 +122,22 @@ def test_round_trips_have_to_save_a_share_of_what_they_change(kernels, bf16):
     assert 0.85 * costs[1] < costs[0] < 0.95 * costs[1]
 
 
+def test_two_values_travel_where_one_alone_gains_nothing(kernels, bf16):
+    """An LSTM cell: ``sigmoid(i) * tanh(g)`` is a product of the matrix unit only if both factors are in buffers."""
+    inputs = values(np.random.default_rng(10), bf16, 5)
+    lets = [("s", "ttl.math.sigmoid(a) * e + ttl.math.sigmoid(b) * ttl.math.tanh(c)")]
+    outputs = {"out": "s", "other": "ttl.math.sigmoid(d) * ttl.math.tanh(s)"}
+    program, found = run_both(kernels, outputs, inputs, lets)
+    (plan,) = program.dst
+    assert len(plan.parts) > 1
+    cpp = program.cpp["compute"]
+    assert "addcmul_tile" not in cpp and "mul_binary_tile" not in cpp and "copy_dest_values" not in cpp
+    a, b, c, d, e = (array.astype(np.float64) for array in inputs)
+    state = e / (1 + np.exp(-a)) + np.tanh(c) / (1 + np.exp(-b))
+    for one, expected in zip(found, (state, np.tanh(state) / (1 + np.exp(-d))), strict=True):
+        assert np.abs(one - expected).max() < 0.03
+
+
 def test_tiles_share_slots_where_no_init_is_undone(kernels, bf16):
     """On the vector unit alone: two slots for all tiles and one for each, so six tiles go into one acquire."""
     inputs = values(np.random.default_rng(10), bf16)

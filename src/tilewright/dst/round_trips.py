@@ -15,7 +15,8 @@ can read it: its 16-bit product takes a seventh of that of two tiles in DST. The
 over tile by tile; what is paid is a load, and the time until the first tile has come through, as far as the next part has
 nothing else to do before it reads one. How far such costs can be trusted is the caller's to say: ``Problem.round_trip_saving`` is
 what a round trip has to save of what it changes. Values are added to the set that travels one by one, each time the one that
-saves most by an estimate, until none saves anything; what is taken is searched and compared with the plan without.
+saves most by an estimate, or two that one form reads, until none saves anything; what is taken is searched and compared with the
+plan without.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -398,14 +399,18 @@ def _is_cheaper_again(problem: Problem, value: int) -> bool:
     return False
 
 
-def _candidates(problem: Problem, parts: Sequence[Part]) -> list[int]:
-    """Results that are copied, and results that a form could read from a buffer."""
-    found = _copied(problem, parts)
+def _candidates(problem: Problem, parts: Sequence[Part]) -> tuple[list[int], list[int]]:
+    """Results (masks) that are copied or that a form could read from a buffer; and sets of those that one form reads there."""
+    alone = {1 << value for value in _copied(problem, parts)}
+    together: set[int] = set()
     needed = {op for part in parts for op in part.ops}
     for op in needed:
         for form in problem.ops[op].forms:
-            found.update(o.value for o in form.operands if o.place is Place.BUFFER and not problem.is_leaf(o.value))
-    return sorted(found)
+            read = {o.value for o in form.operands if o.place is Place.BUFFER and not problem.is_leaf(o.value)}
+            alone.update(1 << value for value in read)
+            if len(read) > 1:
+                together.add(mask_of(read))
+    return sorted(alone), sorted(together)
 
 
 class _Travel:
@@ -424,7 +429,7 @@ class _Travel:
         """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
         best: tuple[Part, ...] | None = None
         cost = exposed_cycles(self.problem, whole) - 1e-6
-        grown = self._growing(_candidates(self.problem, whole))
+        grown = self._growing(*_candidates(self.problem, whole))
         for estimate, trips in reversed(grown):
             if best is not None and estimate > CLOSE_ESTIMATE * grown[-1][0]:
                 break
@@ -441,28 +446,29 @@ class _Travel:
                 break
         return best
 
-    def _growing(self, candidates: list[int]) -> list[tuple[float, int]]:
-        """Sets (masks) with one value more each, the one that saves most, as long as one does; with their estimates."""
+    def _growing(self, alone: list[int], together: list[int]) -> list[tuple[float, int]]:
+        """Sets (masks) with one value more each, the one that saves most, as long as one does; with their estimates.
+
+        Where none does, two may: the matrix unit multiplies two tiles of buffers, and one of them there gains nothing.
+        """
         problem = self.problem
         grown: list[tuple[float, int]] = []
         chosen = 0
-        least = self._estimate([_Section(0, problem.outputs, mask_of(range(len(problem.leaves))))]) if candidates else 0.0
-        while chosen.bit_count() < len(candidates):
-            estimate, value = self._best_to_add(chosen, candidates)
-            if estimate >= least or self._buffers(chosen | 1 << value) > problem.round_trips:
-                break
-            least = estimate
-            chosen |= 1 << value
+        least = self._estimate([_Section(0, problem.outputs, mask_of(range(len(problem.leaves))))]) if alone else 0.0
+        while True:
+            estimate, more = min(self._grown_by(alone, chosen), default=(least, 0))
+            if estimate >= least:
+                estimate, more = min(self._grown_by(together, chosen), default=(least, 0))
+            if estimate >= least or self._buffers(more) > problem.round_trips:
+                return grown
+            least, chosen = estimate, more
             grown.append((estimate, chosen))
-        return grown
 
-    def _best_to_add(self, chosen: int, candidates: list[int]) -> tuple[float, int]:
-        rows: list[tuple[float, int]] = []
-        for value in candidates:
-            if not chosen >> value & 1:
-                sections = self._sections(chosen | 1 << value)
-                rows.append((self._estimate(sections) if sections is not None else float("inf"), value))
-        return min(rows)
+    def _grown_by(self, candidates: list[int], chosen: int) -> Iterator[tuple[float, int]]:
+        for each in candidates:
+            sections = self._sections(chosen | each) if each & ~chosen else None
+            if sections is not None:
+                yield self._estimate(sections), chosen | each
 
     def _sections(self, trips: int) -> list[_Section] | None:
         """A part for every depth of travelling values below one another, and one for the rest; None if nothing is left for it."""
