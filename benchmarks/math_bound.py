@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[tuple[str, ...], float]] = {
     "mul_column": (("mul_tiles_bcast_cols",), 1.0),
 }
 REDUCED = {"sum_rows": "PoolType::SUM", "max_rows": "PoolType::MAX"}
-PRODUCT = {"HiFi4": 66.0, "HiFi3": 50.0}  # matmul_block, one pair of tiles
+PRODUCT = {"HiFi4": 66.0, "HiFi3": 50.0, "HiFi2": 34.0}  # matmul_block, one pair of tiles
 
 
 def least(needs: Mapping[str, int], *, dst32: bool = False, fidelity: str = "HiFi3") -> float:
@@ -75,7 +75,7 @@ NEEDS: dict[str, tuple[dict[str, int], dict[str, object]]] = {
     "d mul -> abs, mul+c": ({"mul": 4, "abs": 4, "add": 4}, {}),
     "e abs-exp-relu": ({"load": 4, "abs": 4, "exp_of_abs": 4}, {}),
     "f matmul 4x4x16, acc": ({"product": 256}, {"fidelity": "HiFi3"}),
-    "f 16-bit DST": ({"product": 256}, {}),
+    "f 16-bit DST": ({"product": 256}, {"fidelity": "HiFi2"}),
     "f2 matmul +=": ({"product": 256}, {"fidelity": "HiFi3"}),
     "g relu(a@b+c) 2x2x4": ({"product": 16, "add": 4}, {"fidelity": "HiFi3"}),
     "g2 acc, bias, relu": ({"product": 256, "add": 16}, {"fidelity": "HiFi3"}),
