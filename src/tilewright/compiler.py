@@ -106,11 +106,8 @@ def _check_arguments(threads: tuple[ThreadSpec, ...], chip: Chip) -> None:
     for thread in threads:
         count, limit = len(thread.runtime_args), chip.max_runtime_args
         if count > limit:
-            raise fail(
-                "TW306",
-                f"thread '{thread.name}' needs {count} run-time arguments, {chip.name} has room for {limit}",
-                help="fewer pipes at one core: gather along rows first, then along a column",
-            )
+            message = f"thread '{thread.name}' needs {count} run-time arguments, {chip.name} has room for {limit}"
+            raise fail("TW306", message, help="fewer pipes at one core: gather along rows first, then along a column")
 
 
 def _check_accessors(threads: tuple[ThreadSpec, ...], tensors: tuple[TensorSpec, ...], metal: str) -> None:
@@ -120,11 +117,8 @@ def _check_accessors(threads: tuple[ThreadSpec, ...], tensors: tuple[TensorSpec,
     arguments = [each for thread in threads for each in thread.compile_time_args if tensors]
     for tensor in [tensors[each.what] for each in arguments if isinstance(each, AccessorWords)]:
         if tensor.sharding:
-            raise fail(
-                "TW106",
-                f"tensor '{tensor.name}' is sharded, and kernels of ttnn {metal} find pages of interleaved tensors only",
-                help="metal='0.69' or newer, or a buffer in its shards (make_tensor_backed_dfb)",
-            )
+            message = f"tensor '{tensor.name}' is sharded, and kernels of ttnn {metal} find pages of interleaved tensors only"
+            raise fail("TW106", message, help="metal='0.69' or newer, or a buffer in its shards (make_tensor_backed_dfb)")
 
 
 def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:

@@ -238,12 +238,8 @@ class Emitter:
         if isinstance(value, Leaf):
             ssa, home = self._leaves[value.ident]
             if not any(home is block for block, _ in self._open):
-                raise fail(
-                    "TW012",
-                    f"'{value.name}' has no value here: the loop or branch that gives it one has ended",
-                    self.span,
-                    help="use it inside that loop or branch, or compute it again",
-                )
+                message = f"'{value.name}' has no value here: the loop or branch that gives it one has ended"
+                raise fail("TW012", message, self.span, help="use it inside that loop or branch, or compute it again")
             return ssa
         if value.op in ("//", "%"):
             return self._division(value)
@@ -265,22 +261,14 @@ class Emitter:
         low, high = bounds(divisor)
         if low <= 0 <= high or low < 0:
             zero = low == high == 0
-            raise fail(
-                "TW016",
-                "division by zero" if zero else "the divisor may be zero or negative",
-                self.span,
-                help="divide by a positive number, or guard with an if on constants",
-            )
+            remedy = "divide by a positive number, or guard with an if on constants"
+            raise fail("TW016", "division by zero" if zero else "the divisor may be zero or negative", self.span, help=remedy)
         shift = 0
         least = bounds(numerator)[0]
         if least < 0:
             if not isinstance(divisor, int) or least < -(2**30):
-                raise fail(
-                    "TW016",
-                    f"the left side of {node.op} may be negative ({least} at least)",
-                    self.span,
-                    help="add a multiple of the divisor first",
-                )
+                remedy = "add a multiple of the divisor first"
+                raise fail("TW016", f"the left side of {node.op} may be negative ({least} at least)", self.span, help=remedy)
             shift = -(least // divisor)
         shifted = make("+", numerator, shift * divisor) if shift else numerator
         result = self._result(PLAIN_OPS[node.op], [self.integer(shifted), self.integer(divisor)], INDEX)

@@ -132,12 +132,9 @@ def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any
     except KernelError:
         raise
     except Exception as error:
-        raise fail(
-            "TW017",
-            f"the body of '{kernel.name}' raised {type(error).__name__}: {error}",
-            _raised_at(error, kernel),
-            help="the body runs on the host when the kernel is compiled",
-        ) from error
+        message = f"the body of '{kernel.name}' raised {type(error).__name__}: {error}"
+        remedy = "the body runs on the host when the kernel is compiled"
+        raise fail("TW017", message, _raised_at(error, kernel), help=remedy) from error
     return build
 
 
@@ -236,22 +233,14 @@ def _name_value(value: Any, name: str) -> None:
 
 def _check_threads(kernel: KernelFunction, threads: list[ThreadFunction]) -> None:
     if not threads:
-        raise fail(
-            "TW010",
-            f"kernel '{kernel.name}' has no threads",
-            kernel.span,
-            help="mark functions in it with @ttl.compute() and @ttl.datamovement()",
-        )
+        remedy = "mark functions in it with @ttl.compute() and @ttl.datamovement()"
+        raise fail("TW010", f"kernel '{kernel.name}' has no threads", kernel.span, help=remedy)
     for kind, most, words in (("compute", 1, "compute threads"), ("noc", 2, "data-movement threads")):
         found = [thread for thread in threads if thread.kind == kind]
         if len(found) > most:
-            raise fail(
-                "TW010",
-                f"kernel '{kernel.name}' has {len(found)} {words}; a core has {most}",
-                found[most].span,
-                notes=(Note("an earlier one is here", found[0].span),),
-                help="join them into one",
-            )
+            message = f"kernel '{kernel.name}' has {len(found)} {words}; a core has {most}"
+            remedy = "join them into one"
+            raise fail("TW010", message, found[most].span, notes=(Note("an earlier one is here", found[0].span),), help=remedy)
     named: dict[Kernel, ThreadFunction] = {}
     for thread in threads:
         if thread.kernel is None:

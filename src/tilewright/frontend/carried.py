@@ -129,12 +129,8 @@ def _step(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
         value = filled(thread, value.weak, value.shape, buffer.dtype)
     if (value.shape, value.dtype) != (buffer.shape, buffer.dtype):
         start = Block(value.ssa, buffer.shape, buffer.dtype)
-        raise thread.error(
-            "TW012",
-            f"'{carried.name}' is {described(start)} before the loop and {described(value)} in it",
-            node,
-            help="a value that a loop changes keeps its shape and dtype",
-        )
+        message = f"'{carried.name}' is {described(start)} before the loop and {described(value)} in it"
+        raise thread.error("TW012", message, node, help="a value that a loop changes keeps its shape and dtype")
     with thread.emitter.aside() as ops:
         running.step(thread, _running(carried), value)
     release = first_release(value.ssa, scope.body)

@@ -210,12 +210,8 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
     if not is_slice(index) and not thread.emitter.varies(index) and _is_table(table):
         return _entry(thread, table, index, node)
     if is_slice(index) or not items or not all(is_int_like(item) for item in items):
-        raise thread.error(
-            "TW007",
-            f"the index into {described(owner)} must be known at compile time",
-            node,
-            help="loop over the items themselves: for item in items",
-        )
+        remedy = "loop over the items themselves: for item in items"
+        raise thread.error("TW007", f"the index into {described(owner)} must be known at compile time", node, help=remedy)
     if len(items) > SELECT_LIMIT:
         return _of_cores(thread, items, index, node)
     result: Any = items[-1]
@@ -399,12 +395,9 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         indices = _of_rows(thread, tensor, indices, node)
     sizes = tensor.tile_shape
     if len(indices) != len(sizes):
-        raise thread.error(
-            "TW109",
-            f"tensor '{tensor.name}' has {len(sizes)} dimensions, the slice gives {len(indices)}",
-            node,
-            help=f"for example {tensor.name}[{', '.join(['0'] * (len(sizes) - 2) + ['0:1', '0:1'])}], in tiles",
-        )
+        message = f"tensor '{tensor.name}' has {len(sizes)} dimensions, the slice gives {len(indices)}"
+        remedy = f"for example {tensor.name}[{', '.join(['0'] * (len(sizes) - 2) + ['0:1', '0:1'])}], in tiles"
+        raise thread.error("TW109", message, node, help=remedy)
     ranges: list[Range] = []
     for axis, ((index, place), size) in enumerate(zip(indices, sizes, strict=True)):
         found = _range(thread, index, place, size, tensor)
@@ -475,13 +468,9 @@ def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: Kerne
     stop = size if index.stop is None else _integer(thread, index.stop, upper)
     extent = constant_difference(stop, start)
     if extent is None:
-        raise thread.error(
-            "TW104",
-            f"the size of this slice of '{tensor.name}' is not a constant",
-            place,
-            label="stop - start varies",
-            help="write the stop as start + size, with the same size on every core and iteration",
-        )
+        message = f"the size of this slice of '{tensor.name}' is not a constant"
+        remedy = "write the stop as start + size, with the same size on every core and iteration"
+        raise thread.error("TW104", message, place, label="stop - start varies", help=remedy)
     if extent < 1:
         raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", place, help="stop must be above start")
     return Range((start,), -(-extent // step), step)
@@ -502,13 +491,9 @@ def _check_constant(thread: Thread, found: Range, size: int, axis: int, tensor: 
         if is_dynamic(start) or not isinstance(start, int) or 0 <= start < inside:
             continue
         place = str(start) if length == 1 else f"{start}:{start + length}"
-        raise thread.error(
-            "TW103",
-            f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {counted(size, 'tile')}",
-            node,
-            label=f"valid: 0 to {size - 1}",
-            help="indices count tiles of 32x32, not elements",
-        )
+        message = f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {counted(size, 'tile')}"
+        remedy = "indices count tiles of 32x32, not elements"
+        raise thread.error("TW103", message, node, label=f"valid: 0 to {size - 1}", help=remedy)
 
 
 def is_object_of(thread: Thread, value: Any) -> bool:

@@ -145,12 +145,8 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     if isinstance(owner, Block) and node.attr in ("shape", "dtype"):
         return getattr(owner, node.attr)
     if isinstance(owner, RUNTIME_VALUES) or is_dynamic(owner):
-        raise thread.error(
-            "TW003",
-            f"{described(owner)} has no '{node.attr}'",
-            node,
-            help=_what_it_has(owner, node.attr),
-        )
+        message = f"{described(owner)} has no '{node.attr}'"
+        raise thread.error("TW003", message, node, help=_what_it_has(owner, node.attr))
     if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
         raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
     if is_object_of(thread, owner) and isinstance(found := getattr(class_of(owner), node.attr, None), property):
@@ -212,12 +208,8 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
         return thread.invoke(*method, {}, node)
     for side in (left, right):
         if isinstance(side, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
-            raise thread.error(
-                "TW004",
-                f"{symbol} on {described(side)}",
-                node,
-                help=NOT_OPERANDS.get(type(side), ""),
-            )
+            remedy = NOT_OPERANDS.get(type(side), "")
+            raise thread.error("TW004", f"{symbol} on {described(side)}", node, help=remedy)
     if not is_dynamic(left) and not is_dynamic(right) and not (isinstance(left, Choice) or isinstance(right, Choice)):
         return native(thread, node, OPERATORS[symbol], left, right)
     if isinstance(left, Choice) or isinstance(right, Choice) or symbol == "/" or _is_fraction(left) or _is_fraction(right):
@@ -249,12 +241,8 @@ def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: as
     if symbol in ("//", "%") and right == 0:
         raise thread.error("TW016", "division by zero", node, help="divide by a positive number")
     if symbol not in ARITHMETIC:
-        raise thread.error(
-            "TW001",
-            f"operator {symbol} on integers that are known per core or iteration only",
-            node,
-            help="use // for whole-number division" if symbol == "/" else "use + - * // %",
-        )
+        remedy = "use // for whole-number division" if symbol == "/" else "use + - * // %"
+        raise thread.error("TW001", f"operator {symbol} on integers that are known per core or iteration only", node, help=remedy)
     return make(symbol, left, right)
 
 

@@ -178,12 +178,9 @@ def container_method(thread: Thread, items: Any, method: Any, args: list[Any], n
     """Lists and tables exist at compile time: one may change only where it was made, not in a loop that runs on the device."""
     changes = method.__name__ not in READING_METHODS
     if changes and not thread.made_here(items):
-        raise thread.error(
-            "TW012",
-            f"{method.__name__}() changes a list or table of another loop, branch or of the kernel's body",
-            node,
-            help="make the list in the same loop body, or iterate over a tuple, which is unrolled",
-        )
+        message = f"{method.__name__}() changes a list or table of another loop, branch or of the kernel's body"
+        remedy = "make the list in the same loop body, or iterate over a tuple, which is unrolled"
+        raise thread.error("TW012", message, node, help=remedy)
     try:
         return _remembered(thread, method(*args, **named))
     except Exception as error:

@@ -120,12 +120,8 @@ def _known_rounds(thread: Thread, node: ast.While) -> Generator[Callable[[], Non
         if not condition:
             return
         yield lambda: None
-    raise thread.error(
-        "TW001",
-        f"'while' does not end within {UNROLL_LIMIT} iterations, which are unrolled",
-        node,
-        help="change what the condition asks for in the body, or use `for … in range(…)`",
-    )
+    remedy = "change what the condition asks for in the body, or use `for … in range(…)`"
+    raise thread.error("TW001", f"'while' does not end within {UNROLL_LIMIT} iterations, which are unrolled", node, help=remedy)
 
 
 def leave_loop(thread: Thread, node: ast.Break | ast.Continue) -> None:

@@ -102,12 +102,8 @@ def _with(thread: Thread, node: ast.With) -> None:
             value.held.scoped = True
             held.append((value, item.context_expr))
         elif value is not None:
-            raise thread.error(
-                "TW001",
-                f"'with' on {described(value)}",
-                item.context_expr,
-                help="with buffer.wait() as a, buffer.reserve() as b:",
-            )
+            remedy = "with buffer.wait() as a, buffer.reserve() as b:"
+            raise thread.error("TW001", f"'with' on {described(value)}", item.context_expr, help=remedy)
         if item.optional_vars is not None:
             bind_target(thread, item.optional_vars, value, item.context_expr)
     leaving: LeaveBody | None = None
@@ -186,12 +182,8 @@ def _return(thread: Thread, node: ast.Return) -> None:
     if len(thread.frames) == 1 and node.value is not None and thread.evaluate(node.value) is not None:
         raise thread.error("TW001", "a thread returns a value", node, help="results leave through buffers and ttl.copy")
     if thread.depth != frame.depth:
-        raise thread.error(
-            "TW001",
-            "return inside a loop, or inside a with under an if that is decided per core",
-            node,
-            help="put the rest of the work under an if instead",
-        )
+        message = "return inside a loop, or inside a with under an if that is decided per core"
+        raise thread.error("TW001", message, node, help="put the rest of the work under an if instead")
     frame.returned = None if node.value is None else _returned(thread, node.value)
     frame.has_returned = True
 

@@ -255,12 +255,8 @@ def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: A
 def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
     """``bool(value)``: a Python bool, or a condition of this core."""
     if isinstance(value, (*RUNTIME_VALUES, KernelTensor)):
-        raise thread.error(
-            "TW004",
-            f"{described(value)} is used as a condition",
-            node,
-            help="conditions are about integers; (x > 0) * (x < 1) is 1 where both hold, ttl.math.where chooses by element",
-        )
+        remedy = "conditions are about integers; (x > 0) * (x < 1) is 1 where both hold, ttl.math.where chooses by element"
+        raise thread.error("TW004", f"{described(value)} is used as a condition", node, help=remedy)
     if is_dynamic(value):
         return value if is_truth(value) else make("!=", value, 0)
     return bool(value)

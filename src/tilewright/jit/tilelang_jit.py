@@ -29,12 +29,8 @@ def compile_kernel(func: Any = None, out_idx: Any = None, **settings: Any) -> Ti
     """``tilelang.compile(func, out_idx=[-1])``. ``func`` may also be a function that TileLang itself has built."""
     built = func if isinstance(func, TileLangKernel) else prim_func_of(func)
     if built is None:
-        raise fail(
-            "TW004",
-            "tilelang.compile takes a T.prim_func",
-            caller_span("compile"),
-            help="ours, a tvm PrimFunc, or what tilelang's own jit gives",
-        )
+        remedy = "ours, a tvm PrimFunc, or what tilelang's own jit gives"
+        raise fail("TW004", "tilelang.compile takes a T.prim_func", caller_span("compile"), help=remedy)
     return _configured(built if isinstance(built, TileLangKernel) else imported(built), out_idx, settings)
 
 
@@ -68,12 +64,9 @@ class Factory:
             return self._kernels[key]
         kernel = self.function(*args, **named)
         if not isinstance(kernel, TileLangKernel):
-            raise fail(
-                "TW004",
-                f"'{self.function.__name__}' returned {type(kernel).__name__}, not a kernel",
-                caller_span(),
-                help="return a function marked @T.prim_func, or write 'with T.Kernel(…)' in the function itself",
-            )
+            message = f"'{self.function.__name__}' returned {type(kernel).__name__}, not a kernel"
+            remedy = "return a function marked @T.prim_func, or write 'with T.Kernel(…)' in the function itself"
+            raise fail("TW004", message, caller_span(), help=remedy)
         result = _configured(kernel, self.out_idx, self.settings)
         if result.label == "main":  # what factories call everything
             result.label = self.function.__name__

@@ -217,12 +217,8 @@ class EagerKernel(TileLangKernel):
             elif isinstance(value, int):
                 kernel.known_sizes[name] = value
             else:
-                raise fail(
-                    "TW004",
-                    f"{self.name}: unknown argument '{name}'",
-                    caller_span("compile"),
-                    help=f"its parameters are {self.signature}; sizes are named by T.const",
-                )
+                remedy = f"its parameters are {self.signature}; sizes are named by T.const"
+                raise fail("TW004", f"{self.name}: unknown argument '{name}'", caller_span("compile"), help=remedy)
         return kernel
 
     def bind(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:

@@ -188,12 +188,8 @@ def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
 
 def checked_count(count: Any, span: Span) -> int:
     if not is_integer(count) or not 1 <= count <= MOST_TILES:
-        raise fail(
-            "TW213",
-            f"block_count is {count!r}",
-            span,
-            help="a buffer holds at least one block; two let producer and consumer work at the same time",
-        )
+        remedy = "a buffer holds at least one block; two let producer and consumer work at the same time"
+        raise fail("TW213", f"block_count is {count!r}", span, help=remedy)
     return int(count)
 
 
@@ -275,12 +271,8 @@ def _check_range(buffer: CircularBuffer, spec: TensorSpec, span: Span) -> None:
     rows, columns = shard_tiles(spec)
     wanted = buffer.first_tile + buffer.tiles
     if wanted > rows * columns:
-        raise fail(
-            "TW111",
-            f"the buffer ends at tile {wanted} of a shard of '{spec.name}', which has {rows}x{columns}",
-            span,
-            help="block_count blocks of shape tiles must fit one shard",
-        )
+        message = f"the buffer ends at tile {wanted} of a shard of '{spec.name}', which has {rows}x{columns}"
+        raise fail("TW111", message, span, help="block_count blocks of shape tiles must fit one shard")
 
 
 def _check_cores(build: Build, spec: TensorSpec, span: Span) -> None:

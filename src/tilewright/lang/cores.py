@@ -48,12 +48,8 @@ def resolve_grid(grid: Any, chip: Chip, span: Span | None) -> tuple[int, ...]:
     columns, rows = chip.grid
     wide = sizes[0] > columns if len(sizes) > 1 else math.prod(sizes) > columns * rows
     if wide or math.prod(sizes) > columns * rows or (len(sizes) > 1 and math.prod(sizes[1:]) > rows):
-        raise fail(
-            "TW303",
-            f"grid {sizes} does not fit {chip.name}, which has {columns} x {rows} cores",
-            span,
-            help=f'use at most {chip.grid}, or grid="full"',
-        )
+        remedy = f'use at most {chip.grid}, or grid="full"'
+        raise fail("TW303", f"grid {sizes} does not fit {chip.name}, which has {columns} x {rows} cores", span, help=remedy)
     return sizes
 
 
@@ -268,12 +264,8 @@ class Pipe:
         return PipeSpec(self.source, targets, not self.is_multicast)
 
     def _outside(self, what: str, sizes: Core) -> KernelError:
-        return fail(
-            "TW110",
-            f"{what} of a pipe lies outside the grid of {' x '.join(map(str, sizes))} cores",
-            self.span,
-            help="coordinates count cores from 0; a slice's stop is not part of it",
-        )
+        message = f"{what} of a pipe lies outside the grid of {' x '.join(map(str, sizes))} cores"
+        return fail("TW110", message, self.span, help="coordinates count cores from 0; a slice's stop is not part of it")
 
     if_src, if_dst = (_on_pipes(word) for word in ("if_src", "if_dst"))
 
@@ -299,13 +291,9 @@ class PipeNet:
                 raise fail("TW004", f"a net consists of pipes, not of {pipe!r}", span, help=usage)
         one, many = (next((p for p in self.pipes if p.is_multicast is kind), None) for kind in (False, True))
         if one is not None and many is not None:
-            raise fail(
-                "TW110",
-                "a net mixes pipes to one core with pipes to a range",
-                span,
-                notes=(Note("to one core", one.span), Note("to a range", many.span)),
-                help="make two nets, or write the single core as a range: slice(x, x + 1)",
-            )
+            message = "a net mixes pipes to one core with pipes to a range"
+            remedy = "make two nets, or write the single core as a range: slice(x, x + 1)"
+            raise fail("TW110", message, span, notes=(Note("to one core", one.span), Note("to a range", many.span)), help=remedy)
 
     if_src, if_dst, is_src, is_dst, is_active = (_on_pipes(word) for word in NET_METHODS)
 

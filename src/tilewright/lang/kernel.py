@@ -62,12 +62,8 @@ class ThreadFunction:
         return self.title or self.function.__name__
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
-        raise fail(
-            "TW009",
-            f"thread function '{self.name}' is called from host code",
-            caller_span(self.name),
-            help="threads start by themselves when the kernel is called; remove this call",
-        )
+        remedy = "threads start by themselves when the kernel is called; remove this call"
+        raise fail("TW009", f"thread function '{self.name}' is called from host code", caller_span(self.name), help=remedy)
 
 
 @record(frozen=False, kw_only=True)
@@ -130,12 +126,8 @@ def current_build(what: str) -> Build:
 
 
 def outside_kernel(what: str) -> KernelError:
-    return fail(
-        "TW009",
-        f"{what} outside a kernel",
-        caller_span(what.split("(")[0].split(".")[-1]),
-        help="use it in the body of a function marked @ttl.kernel or @ttl.operation",
-    )
+    remedy = "use it in the body of a function marked @ttl.kernel or @ttl.operation"
+    return fail("TW009", f"{what} outside a kernel", caller_span(what.split("(")[0].split(".")[-1]), help=remedy)
 
 
 def thread_only(word: str, what: str, marks: str = "@ttl.compute() or @ttl.datamovement()") -> Callable[..., Any]:
@@ -181,12 +173,9 @@ class Program:
         build = current_build("Program(…)")
         for thread in threads:
             if not isinstance(thread, ThreadFunction):
-                raise fail(
-                    "TW010",
-                    f"Program got {getattr(thread, '__name__', thread)!r}, which is not a thread",
-                    caller_span("Program"),
-                    help="mark the function with @ttl.compute() or @ttl.datamovement()",
-                )
+                message = f"Program got {getattr(thread, '__name__', thread)!r}, which is not a thread"
+                remedy = "mark the function with @ttl.compute() or @ttl.datamovement()"
+                raise fail("TW010", message, caller_span("Program"), help=remedy)
         build.chosen = list(threads)
 
     def __call__(self, *_args: Any, options: str | None = None, **_kwargs: Any) -> None:

@@ -137,12 +137,8 @@ class LanguageFunction:
         self.name = name
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
-        raise fail(
-            "TW009",
-            f"ttl.{self.name} runs inside a thread only",
-            caller_span(self.name.split(".")[-1]),
-            help="call it in a function marked @ttl.compute() or @ttl.datamovement()",
-        )
+        remedy = "call it in a function marked @ttl.compute() or @ttl.datamovement()"
+        raise fail("TW009", f"ttl.{self.name} runs inside a thread only", caller_span(self.name.split(".")[-1]), help=remedy)
 
     def __repr__(self) -> str:
         return f"ttl.{self.name}"

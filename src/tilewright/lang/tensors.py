@@ -108,12 +108,8 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
     shape, logical = stored_shape(value), tuple(int(size) for size in value.shape)
     dtype = tensor_dtype(value)
     if dtype is None:
-        raise fail(
-            "TW106",
-            f"tensor '{name}' has dtype {value.dtype}, which tiles cannot hold",
-            span,
-            help="convert it to bfloat16, float32, bfloat8_b, int32, uint32 or uint16, for example array.astype(numpy.float32)",
-        )
+        remedy = "convert it to bfloat16, float32, bfloat8_b, int32, uint32 or uint16, for example array.astype(numpy.float32)"
+        raise fail("TW106", f"tensor '{name}' has dtype {value.dtype}, which tiles cannot hold", span, help=remedy)
     padded_from = logical if logical != shape else ()
     element = element_of(value)
     element = element if element in TRAVELS_AS else ""
@@ -126,12 +122,8 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
             raise fail("TW115", message, span, help="keep it in tiles of 32x32: leave tile= of ttnn.from_torch out")
     if spec.layout == ROW_MAJOR and (spec.sharding or dtype not in BIT_DTYPES):
         found = "sharded" if spec.sharding else dtype
-        raise fail(
-            "TW106",
-            f"tensor '{name}' is {found} and stored row by row, not in tiles",
-            span,
-            help="give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout(tensor, ttnn.TILE_LAYOUT)",
-        )
+        remedy = "give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout(tensor, ttnn.TILE_LAYOUT)"
+        raise fail("TW106", f"tensor '{name}' is {found} and stored row by row, not in tiles", span, help=remedy)
     if spec.layout != ROW_MAJOR or 0 in spec.shape:  # of rows, the body says whether they move as such (`in_rows`)
         check_aligned(spec, span)
     return spec
@@ -205,20 +197,12 @@ def check_aligned(spec: TensorSpec, span: Span | None) -> None:
     """What is left are tensors whose memory has no padding: rows of elements, and tensors without any."""
     rows, cols = spec.tile
     if len(spec.shape) < 2:
-        raise fail(
-            "TW105",
-            f"tensor '{spec.name}' has shape {spec.shape}; tiles need two dimensions",
-            span,
-            help="reshape it to (1, n) padded to tiles",
-        )
+        remedy = "reshape it to (1, n) padded to tiles"
+        raise fail("TW105", f"tensor '{spec.name}' has shape {spec.shape}; tiles need two dimensions", span, help=remedy)
     if spec.shape[-2] % rows or spec.shape[-1] % cols or 0 in spec.shape:
         padded = padded_to_tiles((*spec.shape[:-2], spec.shape[-2] or rows, spec.shape[-1] or cols))
-        raise fail(
-            "TW105",
-            f"tensor '{spec.name}' of shape {spec.shape} does not divide into {rows}x{cols} tiles",
-            span,
-            help=f"pad it to {padded}",
-        )
+        message = f"tensor '{spec.name}' of shape {spec.shape} does not divide into {rows}x{cols} tiles"
+        raise fail("TW105", message, span, help=f"pad it to {padded}")
 
 
 def tensor_dtype(value: Any) -> str | None:

@@ -79,12 +79,8 @@ class TensorType:
                     wanted.size = found
                 wanted = wanted.size
             if wanted != found:
-                raise fail(
-                    "TW104",
-                    f"'{name}' has shape {shape}, the kernel declares {self.shape}",
-                    span,
-                    help="pass a tensor of that shape",
-                )
+                remedy = "pass a tensor of that shape"
+                raise fail("TW104", f"'{name}' has shape {shape}, the kernel declares {self.shape}", span, help=remedy)
 
 
 class TensorFactory:
@@ -344,11 +340,8 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
     """A tensor of the caller: itself where the launcher takes it as it is."""
     if not _on_host(source):
         if not layout.is_plain:
-            raise fail(
-                "TW105",
-                f"tensor '{layout.name}' of shape {layout.shape} must lie in tiles as {layout.padded}",
-                help="permute and pad it on the device first: ttnn.permute, ttnn.pad",
-            )
+            message = f"tensor '{layout.name}' of shape {layout.shape} must lie in tiles as {layout.padded}"
+            raise fail("TW105", message, help="permute and pad it on the device first: ttnn.permute, ttnn.pad")
         return source
     usable = tensor_dtype(source) is not None and layout.element not in (*SMALL_INTEGERS, *OTHER_INTEGERS)
     return source if layout.is_plain and usable else layout.packed(_values(source, layout.dtype))

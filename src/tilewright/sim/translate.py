@@ -292,11 +292,8 @@ class _RoleEmitter:
             return []
         function = registry.find(op.CALL.name, self.role)
         if function is None:
-            raise fail(
-                "TW514",
-                f"the simulator does not know the call {op.CALL.name} on the {registry.ROLES[self.role]} processor",
-                span_of(op),
-            )
+            message = f"the simulator does not know the call {op.CALL.name} on the {registry.ROLES[self.role]} processor"
+            raise fail("TW514", message, span_of(op))
         self.live.update(op.operands)
         number = self.thread.site(op, self.role)
         self.thread.scope[f"c{number}"] = function

@@ -76,12 +76,9 @@ def write_module(
 
 def _check(program: TileProgram) -> None:
     if not any(isinstance(s, Store) for s in walk(program.body)):
-        raise fail(
-            "TW209",
-            f"kernel '{program.name}' writes no tensor",
-            span_of_node(program.place.file, program.place.node),
-            help="copy a fragment to a tensor at the end",
-        )
+        message = f"kernel '{program.name}' writes no tensor"
+        remedy = "copy a fragment to a tensor at the end"
+        raise fail("TW209", message, span_of_node(program.place.file, program.place.node), help=remedy)
     _check_order(program)
 
 
@@ -104,9 +101,6 @@ def _check_order(program: TileProgram) -> None:
 
 
 def _read_back(load: Load) -> Exception:
-    return fail(
-        "TW001",
-        f"'{load.window.tensor.name}' is read and written by this kernel at different places",
-        span_of_node(load.place.file, load.place.node),
-        help="reader and writer do not wait for each other: keep the value in a fragment, or write another tensor",
-    )
+    message = f"'{load.window.tensor.name}' is read and written by this kernel at different places"
+    remedy = "reader and writer do not wait for each other: keep the value in a fragment, or write another tensor"
+    return fail("TW001", message, span_of_node(load.place.file, load.place.node), help=remedy)

@@ -61,12 +61,8 @@ def in_tiles(value: Value, place: Place, name: str) -> Value:
     """An element index that is a multiple of the tile size, in tiles."""
     terms, constant = linear(value)
     if constant % TILE or any(factor % TILE for _, factor in terms):
-        raise fail(
-            "TW105",
-            f"this block of '{name}' does not start at a tile",
-            span_of_node(place.file, place.node),
-            help=f"start blocks at multiples of {TILE}: block sizes are multiples of {TILE}",
-        )
+        remedy = f"start blocks at multiples of {TILE}: block sizes are multiples of {TILE}"
+        raise fail("TW105", f"this block of '{name}' does not start at a tile", span_of_node(place.file, place.node), help=remedy)
     total: Value = constant // TILE
     for term, factor in sorted(terms, key=lambda item: str(item[0])):
         total = make("+", make("*", term, factor // TILE), total)
@@ -105,19 +101,11 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
         own = {axis for axis, extent in enumerate(use.window.extents) if extent > 1}
         span = span_of_node(use.place.file, use.place.node)
         if len(own) > 2:
-            raise fail(
-                "TW109",
-                f"{len(own)} dimensions of '{tensor.name}' in one copy",
-                span,
-                help="copy two dimensions and loop over the others",
-            )
+            remedy = "copy two dimensions and loop over the others"
+            raise fail("TW109", f"{len(own)} dimensions of '{tensor.name}' in one copy", span, help=remedy)
         if axes and own != axes:
-            raise fail(
-                "TW109",
-                f"'{tensor.name}' is copied along dimensions {sorted(axes)} elsewhere and {sorted(own)} here",
-                span,
-                help="a tensor is tiled along the same two dimensions everywhere",
-            )
+            message = f"'{tensor.name}' is copied along dimensions {sorted(axes)} elsewhere and {sorted(own)} here"
+            raise fail("TW109", message, span, help="a tensor is tiled along the same two dimensions everywhere")
         axes = own
     tiled = sorted(axes) or list(range(max(0, rank - 2), rank))
     rows, columns = (tiled[0], tiled[1]) if len(tiled) == 2 else (None, tiled[0])
