@@ -29,6 +29,7 @@ from tilewright.sim.numerics.lanes import (
     absolute,
     biased_exponent,
     const,
+    constants,
     greater,
     horner,
     is_zero,
@@ -37,7 +38,9 @@ from tilewright.sim.numerics.lanes import (
     magnitude,
     negated,
     negative,
+    pattern,
     round_away,
+    rounded_away_unless,
     smallest,
     unfused,
     with_exponent,
@@ -48,56 +51,40 @@ from tilewright.sim.numerics.roots import inverse_root_multiplied, reciprocal, r
 from tilewright.sim.numerics.trigonometry import tanh_accurate
 
 
-def _rounded(result: U32, dst32: bool) -> U32:
-    return result if dst32 else round_away(result)
-
-
-def _scalar(params: Params, index: int) -> U32:
-    return np.asarray(params[index], dtype=np.uint32)
-
-
 def sigmoid_value(x: U32, dst32: bool) -> U32:
     if dst32:
         return reciprocal(add(ONE, exp_accurate(negated(x))), 2)
     return reciprocal(add(ONE, exp_short(negated(x))), 1)
 
 
-def sigmoid(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(sigmoid_value(x, dst32), dst32)
-
-
-def silu(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(mul(x, sigmoid_value(x, dst32)), dst32)
-
-
 def elu(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(np.where(negative(x), mul(_scalar(params, 0), expm1_negative(x)), x), dst32)
+    return rounded_away_unless(np.where(negative(x), mul(pattern(params[0]), expm1_negative(x)), x), dst32)
 
 
 def celu(x: U32, params: Params, dst32: bool) -> U32:
-    below = mul(_scalar(params, 0), expm1_negative(mul(_scalar(params, 1), x)))
-    return _rounded(np.where(negative(x), below, x), dst32)
+    below = mul(pattern(params[0]), expm1_negative(mul(pattern(params[1]), x)))
+    return rounded_away_unless(np.where(negative(x), below, x), dst32)
 
 
 def selu(x: U32, params: Params, dst32: bool) -> U32:
     """Scale and alpha are multiplied once, on the RISC-V core, in fp32."""
-    scale, alpha = _scalar(params, 0), _scalar(params, 1)
+    scale, alpha = pattern(params[0]), pattern(params[1])
     both = np.float32(scale.view(np.float32)) * np.float32(alpha.view(np.float32))
     below = mul(np.asarray(both, dtype=np.float32).view(np.uint32), expm1_negative(x))
-    return _rounded(np.where(negative(x), below, mul(scale, x)), dst32)
+    return rounded_away_unless(np.where(negative(x), below, mul(scale, x)), dst32)
 
 
 def softplus(x: U32, params: Params, dst32: bool) -> U32:
     """softplus_tile(i, beta, 1/beta, threshold). ttnn 0.78 drops everything below -5."""
-    scaled = mul(_scalar(params, 0), x)
+    scaled = mul(pattern(params[0]), x)
     size = scaled & MAGNITUDE
     residual = horner(
         size, 6.9423984729e-01, -5.0932420424e-01, 1.4279095486e-01, -1.3000584069e-02, -1.8627923291e-03,
         5.0152968088e-04, -3.1273466851e-05,
     )  # fmt: skip
     residual = np.where(greater(size, const(5.0)), ZERO, residual)
-    result = _rounded(mul(_scalar(params, 1), add(largest(scaled, ZERO), residual)), dst32)
-    return np.where(less(scaled, np.broadcast_to(_scalar(params, 2), x.shape)), result, x)
+    result = rounded_away_unless(mul(pattern(params[1]), add(largest(scaled, ZERO), residual)), dst32)
+    return np.where(less(scaled, np.broadcast_to(pattern(params[2]), x.shape)), result, x)
 
 
 def _mish(x: U32, exponential: U32, steps: int, dst32: bool) -> U32:
@@ -107,19 +94,15 @@ def _mish(x: U32, exponential: U32, steps: int, dst32: bool) -> U32:
     result = mul(x, mul(numerator, inverse))
     if on_blackhole():  # the same without cancellation, which a coarser reciprocal would show
         result = np.where(negative(x), result, mul(x, sub_product(ONE, const(2.0), inverse)))
-    return _rounded(np.where(less(x, const(8.0)), result, x), dst32)
+    return rounded_away_unless(np.where(less(x, const(8.0)), result, x), dst32)
 
 
 def mish(x: U32, params: Params, dst32: bool) -> U32:
     return _mish(x, exp_accurate(x), 2, True) if dst32 else _mish(x, round_away(exp_short(x)), 1, False)
 
 
-def mish_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return _mish(x, _rounded(exp_short(x, fused=False), dst32), 0, dst32)
-
-
 def xielu(x: U32, params: Params, dst32: bool) -> U32:
-    above, below, half = _scalar(params, 0), _scalar(params, 1), mul(const(0.5), x)
+    above, below, half = pattern(params[0]), pattern(params[1]), mul(const(0.5), x)
     positive = mad(mul(above, x), x, half)
     tiny = mad(below, sub(const(-0.0000009999995427), x), half)
     series = horner(x, 0.500000059604644775390625, 0.16666667163372039794921875, 4.16650883853435516357421875e-2,
@@ -129,15 +112,7 @@ def xielu(x: U32, params: Params, dst32: bool) -> U32:
     large = mad(below, sub(sub(exp_taylor(x, -126.5), ONE), x), half)
     result = np.where(greater(x, np.broadcast_to(const(-0.5), x.shape)), moderate, large)
     result = np.where(~less(x, np.broadcast_to(const(-1e-6), x.shape)), tiny, result)
-    return _rounded(np.where(~negative(x) & ~is_zero(x), positive, result), dst32)
-
-
-def softsign(x: U32, params: Params, dst32: bool) -> U32:
-    return mul(x, reciprocal(add(absolute(x), ONE), 2))
-
-
-def hardmish(x: U32, params: Params, dst32: bool) -> U32:
-    return mul(x, smallest(largest(mad(x, const(0.5), ONE), ZERO), ONE))
+    return rounded_away_unless(np.where(~negative(x) & ~is_zero(x), positive, result), dst32)
 
 
 _ERF_TOP = (1.1283791065e00, 2.1477432549e-01, 6.2133435160e-02, 5.6230435148e-03, 6.1307044234e-04, 1.7678321456e-05,
@@ -180,7 +155,7 @@ def _gelu_short(x: U32) -> U32:
 def gelu_tanh(x: U32, params: Params, dst32: bool) -> U32:
     inner = mul(x, mad(const(0.044715), mul(x, x), ONE))
     half = mul(const(0.5), x)
-    return _rounded(mad(half, tanh_accurate(mul(const(0.7978845608028654), inner)), half), dst32)
+    return rounded_away_unless(mad(half, tanh_accurate(mul(const(0.7978845608028654), inner)), half), dst32)
 
 
 def _byte_entry(code: int) -> int:
@@ -195,14 +170,6 @@ def _three_piece(x: U32, pieces: tuple[int, int, int]) -> U32:
     slopes = np.array([_byte_entry(piece >> 8) for piece in pieces], dtype=np.uint32)
     offsets = np.array([_byte_entry(piece & 255) for piece in pieces], dtype=np.uint32)
     return with_sign(mad(slopes[index], size, offsets[index]), x)
-
-
-def tanh_table(x: U32, params: Params, dst32: bool) -> U32:
-    return _three_piece(x, (0x1DFF, 0x481A, 0xFF00))
-
-
-def sigmoid_table(x: U32, params: Params, dst32: bool) -> U32:
-    return add(_three_piece(x, (0x3DFF, 0x21D8, 0xFF10)), const(0.5))
 
 
 def _half_entry(code: int) -> int:
@@ -228,22 +195,22 @@ def gelu_table(x: U32, params: Params, dst32: bool) -> U32:
 
 
 OPS: dict[str, UnaryOp] = {
-    "sigmoid_tile": sigmoid,
-    "sigmoid_tile:approx": sigmoid_table,
-    "silu_tile": silu,
+    "sigmoid_tile": lambda x, params, wide: rounded_away_unless(sigmoid_value(x, wide), wide),
+    "sigmoid_tile:approx": lambda x, params, wide: add(_three_piece(x, (0x3DFF, 0x21D8, 0xFF10)), const(0.5)),
+    "silu_tile": lambda x, params, wide: rounded_away_unless(mul(x, sigmoid_value(x, wide)), wide),
     "elu_tile": elu,
     "celu_tile": celu,
     "selu_tile": selu,
     "softplus_tile": softplus,
     "mish_tile": mish,
-    "mish_tile:approx": mish_approximate,
+    "mish_tile:approx": lambda x, params, wide: _mish(x, rounded_away_unless(exp_short(x, fused=False), wide), 0, wide),
     "xielu_tile": xielu,
-    "softsign_tile": softsign,
-    "hardmish_tile": hardmish,
+    "softsign_tile": lambda x, params, wide: mul(x, reciprocal(add(absolute(x), ONE), 2)),
+    "hardmish_tile": lambda x, params, wide: mul(x, smallest(largest(mad(x, const(0.5), ONE), ZERO), ONE)),
     "gelu_tile": gelu,
     "gelu_tile:approx": gelu_table,
     "gelu_tanh_tile": gelu_tanh,
-    "tanh_tile:approx": tanh_table,
+    "tanh_tile:approx": lambda x, params, wide: _three_piece(x, (0x1DFF, 0x481A, 0xFF00)),
 }
 
 
@@ -259,7 +226,7 @@ _GELU_SLOPE = (
 )  # fmt: skip
 _CUBE_SEED = 13929516.0  # 2^23 and the usual constant of inverse cube roots / 256, in float32
 _MINUS_THIRD = float.fromhex("-0x1.555556p-2")
-_CUBE_STEP = tuple(float.fromhex(text) for text in ("0x1.c09806p0", "-0x1.403e6cp0", "0x1.04cdb2p-1"))
+_CUBE_STEP = constants("0x1.c09806p0", "-0x1.403e6cp0", "0x1.04cdb2p-1")
 _SHRINK = (
     3.3333331347e-01, -1.3333128393e-01, 5.3934831172e-02, -2.1660288796e-02, 8.2192532718e-03, -2.5107525289e-03,
     4.2079269770e-04,
@@ -301,7 +268,7 @@ def _gelu_derivative(x: U32, params: Params, dst32: bool) -> U32:
     result = np.where(greater(x, np.broadcast_to(const(-13.375), x.shape)), far, ZERO)
     result = np.where(less(x, np.broadcast_to(const(-3.0), x.shape)), result, near)
     result = np.where(less(x, np.broadcast_to(const(3.1719), x.shape)), result, ONE)
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 def _times_exponential(x: U32, power: U32) -> U32:
@@ -356,7 +323,7 @@ def _tanh_derivative(x: U32, params: Params, dst32: bool) -> U32:
     scaled = mad(mul(size, size), const(2.0 / 9.0), const(-1.0))
     inner = horner(scaled, *_SECH)
     result = np.where(less(size, const(3.0)), inner, np.where(less(size, const(45.0)), _tail(size), ZERO))
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 def _tail(size: U32) -> U32:
@@ -399,7 +366,7 @@ def lgamma_stirling(x: U32, params: Params, dst32: bool) -> U32:
     correction = mad(mul(inverse, inverse), const(-0.0027777777), const(0.0833333333))
     result = mad(inverse, correction, add(main, const(0.9189385332046727)))
     result = np.where(is_zero(sub(x, ONE)) | is_zero(sub(x, const(2.0))), ZERO, result)
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 # Above and below the line; the kernel of erf has finer ones, but only ttnn's own operations select them.
@@ -423,14 +390,6 @@ def _error_function(x: U32, steps: int) -> U32:
     square = mul(bounded, bounded)
     above = mul(horner(square, *_ERF[0]), bounded)
     return largest(smallest(mul(above, reciprocal(horner(square, *_ERF[1]), steps)), ONE), const(-1.0))
-
-
-def _erf(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, 2)
-
-
-def _erf_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, 0)
 
 
 def _erfc(x: U32, params: Params, dst32: bool) -> U32:
@@ -458,8 +417,8 @@ SPECIAL: dict[str, UnaryOp] = {
     "tanh_derivative_tile": _tanh_derivative,
     "digamma_tile": digamma,
     "lgamma_stirling_tile": lgamma_stirling,
-    "erf_tile": _erf,
-    "erf_tile:approx": _erf_approximate,
+    "erf_tile": lambda x, params, wide: _error_function(x, 2),
+    "erf_tile:approx": lambda x, params, wide: _error_function(x, 0),
     "erfc_tile": _erfc,
     "erfinv_tile": _erfinv,
 }

@@ -16,7 +16,6 @@ from tilewright.sim.numerics.formats import (
     MAGNITUDE,
     SIGN,
     U32,
-    Bool,
     from_bits,
     is_nan,
     is_tiny,
@@ -24,13 +23,14 @@ from tilewright.sim.numerics.formats import (
     values_of,
 )
 from tilewright.sim.numerics.lanes import (
-    ONE,
     QUIET_NAN,
     ZERO,
     BinaryOp,
     Params,
     absolute,
     const,
+    constants,
+    flag,
     greater,
     horner,
     is_zero,
@@ -39,8 +39,8 @@ from tilewright.sim.numerics.lanes import (
     magnitude,
     negative,
     pattern,
-    round_away,
     round_even,
+    rounded_away_unless,
     rounded_unless,
     smallest,
     store,
@@ -51,22 +51,6 @@ from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.rounding import floor, trunc
 
 
-def _flag(condition: Bool) -> U32:
-    return np.where(condition, ONE, ZERO)
-
-
-def add_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return add(a, b)
-
-
-def sub_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return sub(a, b)
-
-
-def rsub_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return sub(b, a)
-
-
 def mul_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """16-bit DST rounds to even and, like the FPU, lets an exact +0 win over infinity."""
     product = mul(a, b)
@@ -75,53 +59,9 @@ def mul_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(a) | is_zero(b), ZERO, round_even(product))
 
 
-def add_binary_nearest(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return rounded_unless(add(a, b), dst32)
-
-
-def sub_binary_nearest(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return rounded_unless(sub(a, b), dst32)
-
-
-def rsub_binary_nearest(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return rounded_unless(sub(b, a), dst32)
-
-
-def binary_max(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return largest(a, b)
-
-
-def binary_min(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return smallest(a, b)
-
-
 def _comparable(bits: U32) -> F32:
     """Float comparisons read denormals as zero; NaN compares unequal to everything."""
     return from_bits(np.where(is_tiny(bits), ZERO, bits))
-
-
-def eq_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) == _comparable(b))
-
-
-def ne_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) != _comparable(b))
-
-
-def lt_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) < _comparable(b))
-
-
-def gt_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) > _comparable(b))
-
-
-def le_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) <= _comparable(b))
-
-
-def ge_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _flag(_comparable(a) >= _comparable(b))
 
 
 MASK_FORMAT_FLOAT32 = 0
@@ -158,7 +98,7 @@ def isclose(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     limit = mad(pattern(params[0]), absolute(b), pattern(params[1]))
     near = ~greater(absolute(sub(a, b)), limit)
     infinite = ((a & MAGNITUDE) == INFINITY) | ((b & MAGNITUDE) == INFINITY)
-    return _flag(np.where(infinite, a == b, near) & ~is_nan(a) & ~is_nan(b))
+    return flag(np.where(infinite, a == b, near) & ~is_nan(a) & ~is_nan(b))
 
 
 def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
@@ -172,14 +112,10 @@ def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
     return operation
 
 
-def mask_posinf(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return np.where(is_zero(b), INFINITY, a)
-
-
 NEAREST: dict[str, BinaryOp] = {
-    "add_binary_tile": add_binary_nearest,
-    "sub_binary_tile": sub_binary_nearest,
-    "rsub_binary_tile": rsub_binary_nearest,
+    "add_binary_tile": lambda a, b, params, wide: rounded_unless(add(a, b), wide),
+    "sub_binary_tile": lambda a, b, params, wide: rounded_unless(sub(a, b), wide),
+    "rsub_binary_tile": lambda a, b, params, wide: rounded_unless(sub(b, a), wide),
 }
 
 # Integers, and lanes that a mask does not select, are not stored as floats: what looks like a denormal survives.
@@ -187,41 +123,35 @@ RAW_STORE = frozenset({"mask_tile", *integer_ops.BINARY})
 
 
 _HALF_PI, _QUARTER_PI, _PI = (const(float.fromhex(f"0x1.921fb6p{power}")) for power in (0, -1, 1))
-_ARCTANGENT = tuple(
-    float.fromhex(text)
-    for text in ("-0x1.555558p-2", "0x1.99938ap-3", "-0x1.24p-3", "0x1.bd4p-4", "-0x1.48cp-4", "0x1.93p-5", "-0x1.4bcp-6",
-                 "0x1.01cp-8")
-)  # fmt: skip
-_ARCTANGENT_SHORT = tuple(float.fromhex(text) for text in ("-0x1.54p-2", "0x1.668p-3", "-0x1.de8p-5"))
+_ARCTANGENT = constants(
+    "-0x1.555558p-2", "0x1.99938ap-3", "-0x1.24p-3", "0x1.bd4p-4", "-0x1.48cp-4", "0x1.93p-5", "-0x1.4bcp-6", "0x1.01cp-8"
+)
+_ARCTANGENT_SHORT = constants("-0x1.54p-2", "0x1.668p-3", "-0x1.de8p-5")
 _LOG = (-1.4753, 2.0871, -0.7166, 0.1058)
-
-
-def _rounded(result: U32, dst32: bool) -> U32:
-    return result if dst32 else round_away(result)
 
 
 def fmod(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """What is left of a after the truncated quotient, each step rounded, and one divisor more or less where it is off."""
     size = absolute(b)
-    rest = sub_product(a, trunc(mul(a, reciprocal(b, 2)), params, dst32), b)
+    rest = sub_product(a, trunc(mul(a, reciprocal(b, 2))), b)
     closer = np.where(less(rest, ZERO), add(rest, size), sub(rest, size))
     rest = np.where(less(absolute(rest), size), rest, closer)
     below = ~less(a, ZERO) & less(rest, ZERO)
     above = less(a, ZERO) & greater(rest, ZERO)
     rest = np.where(above, sub(rest, size), np.where(below, add(rest, size), rest))
     rest = np.where(is_zero(sub(a, b)), ZERO, rest)
-    return _rounded(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
+    return rounded_away_unless(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
 
 
 def remainder(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """As fmod with the quotient rounded down: the rest has the divisor's sign."""
-    rest = sub_product(a, floor(mul(a, reciprocal(b, 2)), params, dst32), b)
+    rest = sub_product(a, floor(mul(a, reciprocal(b, 2))), b)
     rest = np.where(~is_zero(rest) & negative(rest ^ b), add(rest, b), rest)
     over = sub(rest, b)
     rest = np.where(greater(a, ZERO) & greater(b, ZERO) & ~less(over, ZERO), over, rest)
     over = sub(rest, b)
     rest = np.where(less(a, ZERO) & less(b, ZERO) & ~greater(over, ZERO), over, rest)
-    return _rounded(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
+    return rounded_away_unless(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
 
 
 def atan2(y: U32, x: U32, params: Params, dst32: bool) -> U32:
@@ -233,7 +163,7 @@ def atan2(y: U32, x: U32, params: Params, dst32: bool) -> U32:
     angle = mad(mul(horner(square, *(_ARCTANGENT if dst32 else _ARCTANGENT_SHORT)), square), ratio, ratio)
     steep = np.where(small >= large, np.where(is_zero(large), ZERO, _QUARTER_PI), sub(_HALF_PI, angle))
     angle = np.where(small >= x_size, steep, angle)
-    angle = _rounded(np.where(negative(x), sub(_PI, angle), angle), dst32)
+    angle = rounded_away_unless(np.where(negative(x), sub(_PI, angle), angle), dst32)
     return np.where(large > INFINITY, QUIET_NAN, with_sign(angle, y))
 
 
@@ -248,20 +178,20 @@ OPS: dict[str, BinaryOp] = {
     "div_binary_tile": div_binary,
     "isclose_binary_tile": isclose,
     **roots.BINARY,
-    "add_binary_tile": add_binary,
-    "sub_binary_tile": sub_binary,
-    "rsub_binary_tile": rsub_binary,
+    "add_binary_tile": lambda a, b, params, wide: add(a, b),
+    "sub_binary_tile": lambda a, b, params, wide: sub(a, b),
+    "rsub_binary_tile": lambda a, b, params, wide: sub(b, a),
     "mul_binary_tile": mul_binary,
-    "binary_max_tile": binary_max,
-    "binary_min_tile": binary_min,
-    "eq_binary_tile": eq_binary,
-    "ne_binary_tile": ne_binary,
-    "lt_binary_tile": lt_binary,
-    "gt_binary_tile": gt_binary,
-    "le_binary_tile": le_binary,
-    "ge_binary_tile": ge_binary,
+    "binary_max_tile": lambda a, b, params, wide: largest(a, b),
+    "binary_min_tile": lambda a, b, params, wide: smallest(a, b),
+    "eq_binary_tile": lambda a, b, params, wide: flag(_comparable(a) == _comparable(b)),
+    "ne_binary_tile": lambda a, b, params, wide: flag(_comparable(a) != _comparable(b)),
+    "lt_binary_tile": lambda a, b, params, wide: flag(_comparable(a) < _comparable(b)),
+    "gt_binary_tile": lambda a, b, params, wide: flag(_comparable(a) > _comparable(b)),
+    "le_binary_tile": lambda a, b, params, wide: flag(_comparable(a) <= _comparable(b)),
+    "ge_binary_tile": lambda a, b, params, wide: flag(_comparable(a) >= _comparable(b)),
     "mask_tile": mask,
-    "mask_posinf_tile": mask_posinf,
+    "mask_posinf_tile": lambda a, b, params, wide: np.where(is_zero(b), INFINITY, a),
     "logaddexp_binary_tile": _by_formula(np.logaddexp),
     "logaddexp2_binary_tile": _by_formula(np.logaddexp2),
     **integer_ops.BINARY,

@@ -13,11 +13,11 @@ from tilewright.sim.numerics.lanes import (
     QUIET_NAN,
     ROUNDER,
     ZERO,
-    Params,
     UnaryOp,
     absolute,
     biased_exponent,
     const,
+    constants,
     exponent,
     float_of,
     horner,
@@ -26,6 +26,7 @@ from tilewright.sim.numerics.lanes import (
     negative,
     pattern,
     round_away,
+    rounded_away_unless,
     smallest,
     taylor_exponential,
     to_magnitude,
@@ -61,8 +62,7 @@ def _scale_by_power(overflow_source: U32, result: U32, whole: NDArray[Any], ordi
 def exp2_accurate(x: U32) -> U32:
     whole = to_signed_integer(x)
     rest = sub(x, float_of(whole))
-    series = horner(rest, float.fromhex("0x1.c6afd8p-5"), float.fromhex("0x1.3b4p-7"), float.fromhex("0x1.5f4p-10"),
-                    float.fromhex("0x1.41cp-13"))  # fmt: skip
+    series = horner(rest, *constants("0x1.c6afd8p-5", "0x1.3b4p-7", "0x1.5f4p-10", "0x1.41cp-13"))
     result = mad(series, rest, const(float.fromhex("0x1.ebfba0p-3")))
     result = mad(mad(result, rest, const(float.fromhex("0x1.62e42ep-1"))), rest, ONE)
     return _scale_by_power(series, result, whole, ~negative(absolute(x)))
@@ -80,14 +80,10 @@ def power_of_two_of(shifted: U32, first: float = 1.0017248) -> U32:
     return with_exponent(fraction, biased_exponent(fixed))
 
 
-def _in_two_steps(x: U32, y: U32, z: U32) -> U32:
-    return add(mul(x, y), z)
-
-
 def exp_short(x: U32, *, fused: bool = True, first: float = 1.0017248) -> U32:
     """exp good to bf16, before rounding: what functions in 16-bit DST build on. The compiler fuses its first step or not."""
-    step = mad if fused else _in_two_steps
-    return _clamped_power(step(x, const(1.4426950216293334961), const(127.0)), first)
+    scale, bias = const(1.4426950216293334961), const(127.0)
+    return _clamped_power(mad(x, scale, bias) if fused else add(mul(x, scale), bias), first)
 
 
 def _clamped_power(shifted: U32, first: float = 1.0017248) -> U32:
@@ -157,23 +153,6 @@ def exp_taylor(x: U32, lowest: float) -> U32:
     return np.where(power > 0, with_exponent(series, power), ZERO)
 
 
-def _exp(x: U32, params: Params, dst32: bool) -> U32:
-    return exp_accurate(x) if dst32 else round_away(exp_short(x, first=_SHORT_FIRST))
-
-
-def _exp2(x: U32, params: Params, dst32: bool) -> U32:
-    return exp2_accurate(x) if dst32 else round_away(_clamped_power(add(x, const(127.0))))
-
-
-def _expm1(x: U32, params: Params, dst32: bool) -> U32:
-    return expm1_accurate(x) if dst32 else round_away(expm1_short(x))
-
-
-def _exp_scaled(x: U32, params: Params, dst32: bool) -> U32:
-    """exp_tile<false, true>(i, mode, scale): the scale is bf16 bits."""
-    return exp_accurate(mul(x, pattern(params[0] << 16)))
-
-
 def exp_approximate(x: U32, *, scale: float = 1.0, clamp: bool = True) -> U32:
     """Schraudolph's exponential: one multiply-add, a rounding to 16 bits and a shift."""
     if clamp:
@@ -185,33 +164,14 @@ def exp_approximate(x: U32, *, scale: float = 1.0, clamp: bool = True) -> U32:
     return np.where(magnitude == 0, ZERO, with_sign((magnitude << np.uint32(15)) & MAGNITUDE, line))
 
 
-def _exp_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return exp_approximate(x)
-
-
-def _exp_approximate_half(x: U32, params: Params, dst32: bool) -> U32:
-    return exp_approximate(x, scale=0.5)
-
-
-def _exp_approximate_scaled(x: U32, params: Params, dst32: bool) -> U32:
-    """The scale is the init's template argument, as fp32 bits."""
-    return exp_approximate(x, scale=float(pattern(params[0]).view(np.float32)))
-
-
-def _exp_unclamped(x: U32, params: Params, dst32: bool) -> U32:
-    return exp_approximate(x, clamp=False)
-
-
 _LN2_PER_EXPONENT_STEP = float(np.float32(0.693147182) * np.float32(1.19209290e-7))  # exponents are counted in 2^23
 _THREE_QUARTERS = np.int32(0x3F400000)
-_LONG = tuple(
-    float.fromhex(text)
-    for text in ("0x1.555572p-2", "-0x1.00001ap-2", "0x1.998p-3", "-0x1.55p-3", "0x1.274p-3", "-0x1.0c4p-3",
-                 "0x1.b84p-4", "-0x1.92cp-5")
-)  # fmt: skip
+_LONG = constants(
+    "0x1.555572p-2", "-0x1.00001ap-2", "0x1.998p-3", "-0x1.55p-3", "0x1.274p-3", "-0x1.0c4p-3", "0x1.b84p-4", "-0x1.92cp-5"
+)
 # 3rd order over [1, 2], by minimax.
-CUBIC = tuple(float.fromhex(text) for text in ("-0x1.952992p+0", "0x2.4f5388p+0", "-0xd.e712ap-4", "0x2.44734p-4"))
-_SHORT = (float.fromhex("-0x1.008p-1"), float.fromhex("0x1.744p-2"), -0.25)
+CUBIC = constants("-0x1.952992p+0", "0x2.4f5388p+0", "-0xd.e712ap-4", "0x2.44734p-4")
+_SHORT = (*constants("-0x1.008p-1", "0x1.744p-2"), -0.25)
 
 
 def _exponent_part(bits: U32) -> U32:
@@ -260,44 +220,26 @@ def log_cubic(x: U32, coefficients: tuple[float, ...]) -> U32:
     return np.where(is_zero(x), SIGN | INFINITY, result)
 
 
-def _rounded(result: U32, dst32: bool) -> U32:
-    return result if dst32 else round_away(result)
-
-
-def _log(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(log_body(x, dst32=dst32), dst32)
-
-
-def _log_fast(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(log_body(x, dst32=dst32, fast=True), dst32)
-
-
-def _log_with_base(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(log_body(x, dst32=dst32, scale=params[0]), dst32)
-
-
-def _log_base_two(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(log_body(x, dst32=dst32, scale=params[0], base_two=True), dst32)
-
-
-def _log1p(x: U32, params: Params, dst32: bool) -> U32:
-    return _rounded(log1p_body(x, dst32=dst32), dst32)
-
-
 OPS: dict[str, UnaryOp] = {
-    "exp_tile": _exp,
-    "exp_tile:scaled": _exp_scaled,
-    "exp_tile:approx": _exp_approximate,
-    "exp_tile:approx_scale_half": _exp_approximate_half,
-    "exp_tile:approx_scaled": _exp_approximate_scaled,
-    "exp_tile:approx_unclamped": _exp_unclamped,
-    "exp2_tile": _exp2,
-    "expm1_tile": _expm1,
-    "expm1_tile:approx": _expm1,
-    "log_tile": _log,
-    "log_tile:approx": _log_fast,
-    "log_with_base_tile": _log_with_base,
-    "log_with_base_tile:base2": _log_base_two,
-    "log1p_tile": _log1p,
-    "log1p_tile:approx": _log1p,
+    "exp_tile": lambda x, p, wide: exp_accurate(x) if wide else round_away(exp_short(x, first=_SHORT_FIRST)),
+    # exp_tile<false, true>(i, mode, scale): the scale is bf16 bits.
+    "exp_tile:scaled": lambda x, p, wide: exp_accurate(mul(x, pattern(p[0] << 16))),
+    "exp_tile:approx": lambda x, p, wide: exp_approximate(x),
+    "exp_tile:approx_scale_half": lambda x, p, wide: exp_approximate(x, scale=0.5),
+    # The scale is the init's template argument, as fp32 bits.
+    "exp_tile:approx_scaled": lambda x, p, wide: exp_approximate(x, scale=float(pattern(p[0]).view(np.float32))),
+    "exp_tile:approx_unclamped": lambda x, p, wide: exp_approximate(x, clamp=False),
+    "exp2_tile": lambda x, p, wide: exp2_accurate(x) if wide else round_away(_clamped_power(add(x, const(127.0)))),
+    **dict.fromkeys(
+        ("expm1_tile", "expm1_tile:approx"), lambda x, p, wide: expm1_accurate(x) if wide else round_away(expm1_short(x))
+    ),
+    "log_tile": lambda x, p, wide: rounded_away_unless(log_body(x, dst32=wide), wide),
+    "log_tile:approx": lambda x, p, wide: rounded_away_unless(log_body(x, dst32=wide, fast=True), wide),
+    "log_with_base_tile": lambda x, p, wide: rounded_away_unless(log_body(x, dst32=wide, scale=p[0]), wide),
+    "log_with_base_tile:base2": lambda x, p, wide: rounded_away_unless(
+        log_body(x, dst32=wide, scale=p[0], base_two=True), wide
+    ),
+    **dict.fromkeys(
+        ("log1p_tile", "log1p_tile:approx"), lambda x, p, wide: rounded_away_unless(log1p_body(x, dst32=wide), wide)
+    ),
 }

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import I32, I64, U32
-from tilewright.sim.numerics.lanes import BinaryOp, Params, TernaryOp, UnaryOp
+from tilewright.sim.numerics.formats import I64, U32
+from tilewright.sim.numerics.lanes import BinaryOp, TernaryOp, UnaryOp
 
 Integers = Callable[[I64, I64], Any]
 
@@ -37,14 +37,15 @@ def _wrap(value: int) -> I64:
     return np.asarray(np.asarray(value & 0xFFFFFFFF, dtype=np.uint32).view(np.int32), dtype=np.int64)
 
 
-def _shift_left(a: I64, b: I64) -> I64:
-    inside = (b >= 0) & (b < 32)
-    return np.where(inside, a << np.where(inside, b, 0), 0)
+def _shifted(shift: Callable[[I64, I64], I64]) -> Integers:
+    def operation(a: I64, b: I64) -> I64:
+        inside = (b >= 0) & (b < 32)
+        return np.where(inside, shift(a, np.where(inside, b, 0)), 0)
+
+    return operation
 
 
-def _shift_right(a: I64, b: I64) -> I64:
-    inside = (b >= 0) & (b < 32)
-    return np.where(inside, a >> np.where(inside, b, 0), 0)
+_shift_left, _shift_right = _shifted(np.left_shift), _shifted(np.right_shift)
 
 
 def _guarded(function: Integers) -> Integers:
@@ -55,10 +56,6 @@ def _guarded(function: Integers) -> Integers:
         return np.where(b == 0, 0, function(a, safe))
 
     return divide
-
-
-def _truncating_quotient(a: I64, b: I64) -> I64:
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
 _COMPARISONS: dict[str, Integers] = {
@@ -76,49 +73,20 @@ _BITWISE: dict[str, Integers] = {"and": np.bitwise_and, "or": np.bitwise_or, "xo
 
 
 def _binary(function: Integers, read: Callable[[U32], I64] = _signed) -> BinaryOp:
-    def operation(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-        return _patterns(function(read(a), read(b)))
-
-    return operation
+    return lambda a, b, params, dst32: _patterns(function(read(a), read(b)))
 
 
 def _with_number(function: Integers) -> UnaryOp:
-    def operation(x: U32, params: Params, dst32: bool) -> U32:
-        return _patterns(function(_signed(x), _wrap(params[0])))
-
-    return operation
+    return lambda x, params, dst32: _patterns(function(_signed(x), _wrap(params[0])))
 
 
 def _one(function: Callable[[I64], Any]) -> UnaryOp:
-    def operation(x: U32, params: Params, dst32: bool) -> U32:
-        return _patterns(function(_signed(x)))
-
-    return operation
-
-
-def _clamp(x: U32, params: Params, dst32: bool) -> U32:
-    return _patterns(np.clip(_signed(x), _wrap(params[0]), _wrap(params[1])))
-
-
-def _fill(x: U32, params: Params, dst32: bool) -> U32:
-    return np.full_like(x, params[0] & 0xFFFFFFFF)
-
-
-def _where(condition: U32, then: U32, otherwise: U32, params: Params, dst32: bool) -> U32:
-    return np.where(condition == 0, otherwise, then)
+    return lambda x, params, dst32: _patterns(function(_signed(x)))
 
 
 def _sixteen_bits(operation: Callable[..., U32]) -> Callable[..., U32]:
     """A call on u16, whose loads and stores move 16 bits."""
-
-    def low_half(*arguments: Any) -> U32:
-        return operation(*arguments) & np.uint32(0xFFFF)
-
-    return low_half
-
-
-def _sign_bit(values: I64) -> I32:
-    return (values < 0).astype(np.int32)
+    return lambda *arguments: operation(*arguments) & np.uint32(0xFFFF)
 
 
 BINARY: dict[str, BinaryOp] = {
@@ -127,7 +95,7 @@ BINARY: dict[str, BinaryOp] = {
     "rsub_int_tile": _binary(lambda a, b: b - a),
     "mul_int_tile": _binary(lambda a, b: _unsigned(_patterns(a * (b & 0xFFFF))) + ((a * (b >> 16)) << 16)),
     "div_int32_floor_tile": _binary(_guarded(np.floor_divide)),
-    "div_int32_trunc_tile": _binary(_guarded(_truncating_quotient)),
+    "div_int32_trunc_tile": _binary(_guarded(lambda a, b: np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)))),
     "fmod_int32_tile": _binary(_guarded(np.fmod)),
     "remainder_int32_tile": _binary(_guarded(np.remainder)),
     "remainder_uint32_tile": _binary(_guarded(np.remainder), _unsigned),
@@ -158,12 +126,14 @@ UNARY: dict[str, UnaryOp] = {
     "abs_tile_int32": _one(np.abs),
     "negative_tile_int32": _one(np.negative),
     "relu_tile_int32": _one(lambda values: np.maximum(values, 0)),
-    "signbit_tile_int32": _one(_sign_bit),
-    "clamp_tile_int32": _clamp,
-    "fill_tile_int": _fill,
+    "signbit_tile_int32": _one(lambda values: (values < 0).astype(np.int32)),
+    "clamp_tile_int32": lambda x, params, dst32: _patterns(np.clip(_signed(x), _wrap(params[0]), _wrap(params[1]))),
+    "fill_tile_int": lambda x, params, dst32: np.full_like(x, params[0] & 0xFFFFFFFF),
     "logical_not_tile:integer": _one(lambda values: np.equal(values, 0)),
 }
-TERNARY: dict[str, TernaryOp] = {"where_tile:integer": _where}
+TERNARY: dict[str, TernaryOp] = {
+    "where_tile:integer": lambda condition, then, otherwise, params, dst32: np.where(condition == 0, otherwise, then)
+}
 BINARY.update({f"{name}:u16": _sixteen_bits(BINARY[name]) for name in WRAPPING_BINARY})
 UNARY.update({f"{name}:u16": _sixteen_bits(UNARY[name]) for name in WRAPPING_UNARY})
 INTEGERS = frozenset({*BINARY, *UNARY, *TERNARY})

@@ -65,6 +65,16 @@ def rounded_unless(bits: U32, dst32: bool) -> U32:
     return bits if dst32 else round_even(bits)
 
 
+def rounded_away_unless(bits: U32, dst32: bool) -> U32:
+    """``round_away`` for 16-bit DST, unchanged for 32-bit DST."""
+    return bits if dst32 else round_away(bits)
+
+
+def flag(condition: Bool) -> U32:
+    """What comparisons of the kernels give: 1.0 and 0.0."""
+    return np.where(condition, ONE, ZERO)
+
+
 def negative(bits: U32) -> Bool:
     """``x < 0`` of the kernels: the sign bit, so -0 and -NaN count."""
     return bits >= SIGN
@@ -140,13 +150,18 @@ def float_of(integers: I32) -> U32:
 
 
 __all__ = [
-    "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction",
-    "greater", "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern",
-    "round_away", "round_even", "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
+    "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "flag", "float_of",
+    "fraction", "greater", "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern",
+    "round_away", "round_even", "rounded_away_unless", "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
 ]  # fmt: skip
 
 
 ROUNDER = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+
+
+def constants(*texts: str) -> tuple[float, ...]:
+    """Of a kernel, as hexadecimal text has them exactly."""
+    return tuple(float.fromhex(text) for text in texts)
 
 
 def horner(x: U32, *coefficients: float) -> U32:

@@ -31,6 +31,7 @@ from tilewright.sim.numerics.lanes import (
     negated,
     negative,
     round_away,
+    rounded_away_unless,
     smallest,
     store,
     taylor_exponential,
@@ -149,7 +150,7 @@ def _recip_legacy(x: U32, params: Params, dst32: bool) -> U32:
     result = with_exponent(np.where(power < 0, ZERO, result), np.maximum(power, 0))
     result = np.where(negative(x), negated(result), result)
     result = np.where((x & MAGNITUDE) == 0, (x & SIGN) | INFINITY, result)
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 def _rdiv(x: U32, params: Params, dst32: bool) -> U32:
@@ -181,21 +182,7 @@ def halved(x: U32) -> U32:
 
 def _finish(result: U32, x: U32, dst32: bool) -> U32:
     result = np.where(negative(x), QUIET_NAN, result)
-    return result if dst32 else round_away(result)
-
-
-def _sqrt(x: U32, params: Params, dst32: bool) -> U32:
-    return _finish(root(x, inverse=False), x, dst32)
-
-
-def _rsqrt(x: U32, params: Params, dst32: bool) -> U32:
-    return _finish(root(x, inverse=True), x, dst32)
-
-
-def _rsqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
-    """No check for negative input."""
-    result = root(x, inverse=True)
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
@@ -205,7 +192,7 @@ def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     unfinished = mul(unfinished, mad(square, add(const(2.2533049), square), const(2.2825186)))
     unfinished = np.where(x >= np.uint32(0xFF800000), unfinished & MAGNITUDE, unfinished)
     result = np.where(negative(x), unfinished, root(x, inverse=False))
-    return result if dst32 else round_away(result)
+    return rounded_away_unless(result, dst32)
 
 
 def inverse_root_multiplied(x: U32) -> U32:
@@ -217,20 +204,16 @@ def inverse_root_multiplied(x: U32) -> U32:
     return np.where(x == 0, x, mul(result, x))
 
 
-def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
-    """The legacy reciprocal of the older root, which passes through DST."""
-    return _recip_legacy(store(inverse_root_multiplied(x), dst32=dst32), params, dst32)
-
-
 OPS: dict[str, UnaryOp] = {
     "recip_tile": _recip_legacy,
     "recip_tile:ieee": _recip,
     "rdiv_tile": _rdiv,
-    "sqrt_tile": _sqrt,
+    "sqrt_tile": lambda x, params, wide: _finish(root(x, inverse=False), x, wide),
     "sqrt_tile:approx": _sqrt_fast,
-    "rsqrt_tile": _rsqrt,
-    "rsqrt_tile:approx": _rsqrt_fast,
-    "rsqrt_tile:legacy": _rsqrt_legacy,
+    "rsqrt_tile": lambda x, params, wide: _finish(root(x, inverse=True), x, wide),
+    "rsqrt_tile:approx": lambda x, params, wide: rounded_away_unless(root(x, inverse=True), wide),  # no check of the sign
+    # The legacy reciprocal of the older root, which passes through DST.
+    "rsqrt_tile:legacy": lambda x, params, wide: _recip_legacy(store(inverse_root_multiplied(x), dst32=wide), params, wide),
 }
 
 
@@ -335,17 +318,10 @@ def _power(base: U32, power: U32, dst32: bool) -> U32:
     return power_long(base, power) if dst32 else power_short(base, magnitude(base), power)
 
 
-def power_unary(x: U32, params: Params, dst32: bool) -> U32:
-    return power_of_constant(x, params[0]) if dst32 else power_short(x, absolute(x), np.full_like(x, params[0]))
-
-
-def rpow(x: U32, params: Params, dst32: bool) -> U32:
-    return _power(np.full_like(x, params[0]), x, dst32)
-
-
-def power_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    return _power(a, b, dst32)
-
-
-UNARY: dict[str, UnaryOp] = {"power_tile": power_unary, "rpow_tile": rpow}
-BINARY: dict[str, BinaryOp] = {"power_binary_tile": power_binary}
+UNARY: dict[str, UnaryOp] = {
+    "power_tile": lambda x, params, wide: (
+        power_of_constant(x, params[0]) if wide else power_short(x, absolute(x), np.full_like(x, params[0]))
+    ),
+    "rpow_tile": lambda x, params, wide: _power(np.full_like(x, params[0]), x, wide),
+}
+BINARY: dict[str, BinaryOp] = {"power_binary_tile": lambda a, b, params, wide: _power(a, b, wide)}

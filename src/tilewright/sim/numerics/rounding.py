@@ -35,20 +35,12 @@ def _by_value(function: Callable[[F32], F32], x: U32) -> U32:
         return np.where(is_nan(x), x, to_bits(function(from_bits(x))))
 
 
-def trunc(x: U32, params: Params, dst32: bool) -> U32:
+def trunc(x: U32) -> U32:
     return _by_value(np.trunc, x)
 
 
-def floor(x: U32, params: Params, dst32: bool) -> U32:
+def floor(x: U32) -> U32:
     return _by_value(np.floor, x)
-
-
-def ceil(x: U32, params: Params, dst32: bool) -> U32:
-    return _by_value(np.ceil, x)
-
-
-def frac(x: U32, params: Params, dst32: bool) -> U32:
-    return sub(x, trunc(x, params, dst32))
 
 
 def round_(x: U32, params: Params, dst32: bool) -> U32:
@@ -101,10 +93,10 @@ def remainder(x: U32, params: Params, dst32: bool) -> U32:
 
 
 OPS: dict[str, UnaryOp] = {
-    "trunc_tile": trunc,
-    "floor_tile": floor,
-    "ceil_tile": ceil,
-    "frac_tile": frac,
+    "trunc_tile": lambda x, params, dst32: trunc(x),
+    "floor_tile": lambda x, params, dst32: floor(x),
+    "ceil_tile": lambda x, params, dst32: _by_value(np.ceil, x),
+    "frac_tile": lambda x, params, dst32: sub(x, trunc(x)),
     "round_tile": round_,
     "fmod_tile": fmod,
     "remainder_tile": remainder,
@@ -133,31 +125,11 @@ def _u32_to_f32(bits: U32) -> U32:
     return to_bits(bits.astype(np.float32))
 
 
-def _f32_to_bf16(bits: U32) -> U32:
-    return store(round_even(bits), dst32=True)
-
-
 def _f32_to_u16(bits: U32) -> U32:
     """Clamped, and rounded to nearest by the rounding instruction, ties away from zero; NaN clamps by its sign."""
     values = values_of(bits)
     values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
     return np.clip(np.floor(values + 0.5), 0, 2.0**16 - 1).astype(np.uint32)
-
-
-def _i32_to_bf16(bits: U32) -> U32:
-    return round_away(_i32_to_f32(bits))
-
-
-def _u32_to_bf16(bits: U32) -> U32:
-    return round_away(_u32_to_f32(bits))
-
-
-def _i32_to_u16(bits: U32) -> U32:
-    return np.clip(np.ascontiguousarray(bits).view(np.int32), 0, 2**16 - 1).astype(np.uint32)
-
-
-def _u32_to_u16(bits: U32) -> U32:
-    return np.minimum(bits, np.uint32(0xFFFF))
 
 
 def _low_byte(bits: U32) -> U32:
@@ -171,10 +143,6 @@ def _f32_to_u8(bits: U32) -> U32:
     return _low_byte(np.trunc(np.where(fits, values, 0.0)).astype(np.int64).astype(np.uint32))
 
 
-def _same(bits: U32) -> U32:
-    return bits
-
-
 _NARROW = tuple(dtype for dtype in FLOAT_DTYPES if dtype != "f32")
 _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
     **{(real, "i32"): _f32_to_i32 for real in FLOAT_DTYPES},
@@ -185,24 +153,21 @@ _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
     ("u16", "f32"): _u32_to_f32,
     **{(real, "u8"): _f32_to_u8 for real in FLOAT_DTYPES},
     ("u8", "f32"): _u32_to_f32,
-    **{("i32", real): _i32_to_bf16 for real in _NARROW},
-    **{(whole, real): _u32_to_bf16 for whole in ("u32", "u16", "u8") for real in _NARROW},
+    **{("i32", real): lambda bits: round_away(_i32_to_f32(bits)) for real in _NARROW},
+    **{(whole, real): lambda bits: round_away(_u32_to_f32(bits)) for whole in ("u32", "u16", "u8") for real in _NARROW},
     ("u16", "u8"): _low_byte,
-    ("u8", "u16"): _same,
-    ("i32", "u16"): _i32_to_u16,
-    ("u32", "u16"): _u32_to_u16,
-    ("u16", "i32"): _same,
-    ("u16", "u32"): _same,
-    ("f32", "bf16"): _f32_to_bf16,
-    ("bf16", "f32"): _same,
+    ("u8", "u16"): lambda bits: bits,
+    ("i32", "u16"): lambda bits: np.clip(np.ascontiguousarray(bits).view(np.int32), 0, 2**16 - 1).astype(np.uint32),
+    ("u32", "u16"): lambda bits: np.minimum(bits, np.uint32(0xFFFF)),
+    ("u16", "i32"): lambda bits: bits,
+    ("u16", "u32"): lambda bits: bits,
+    ("f32", "bf16"): lambda bits: store(round_even(bits), dst32=True),
+    ("bf16", "f32"): lambda bits: bits,
 }
 
 
 def _operation(cast: Callable[[U32], U32]) -> UnaryOp:
-    def operation(x: U32, params: Params, dst32: bool) -> U32:
-        return cast(x)
-
-    return operation
+    return lambda x, params, dst32: cast(x)
 
 
 TYPECASTS: dict[str, UnaryOp] = {

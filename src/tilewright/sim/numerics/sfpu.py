@@ -20,7 +20,17 @@ from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U16, U32
 from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
-from tilewright.sim.numerics.lanes import Params, TernaryOp, UnaryOp, UnknownOperation, is_zero, round_away, rounded_unless, store
+from tilewright.sim.numerics.lanes import (
+    Params,
+    TernaryOp,
+    UnaryOp,
+    UnknownOperation,
+    is_zero,
+    pattern,
+    rounded_away_unless,
+    rounded_unless,
+    store,
+)
 from tilewright.sim.numerics.mad import chip, mad, mul, on_chip, sub
 from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.rounding import TYPECASTS
@@ -174,36 +184,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def where(condition: U32, then: U32, otherwise: U32, params: Params, dst32: bool) -> U32:
-    return np.where(is_zero(condition), otherwise, then)
-
-
-def mac(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
-    result = mad(a, b, c)
-    return result if dst32 else round_away(result)
-
-
-def lerp(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
-    return rounded_unless(mad(c, sub(b, a), a), dst32)
-
-
-def addcmul(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
-    scaled = mul(b, np.asarray(params[0], dtype=np.uint32))
-    result = mad(scaled, c, a)
-    return result if dst32 else round_away(result)
-
-
-def addcdiv(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
-    scaled = mul(b, np.asarray(params[0], dtype=np.uint32))
-    return rounded_unless(mad(scaled, reciprocal(c, 2), a), dst32)
-
-
 TERNARY: dict[str, TernaryOp] = {
-    "where_tile": where,
-    "mac_tile": mac,
-    "lerp_tile": lerp,
-    "addcmul_tile": addcmul,
-    "addcdiv_tile": addcdiv,
+    "where_tile": lambda condition, then, otherwise, params, wide: np.where(is_zero(condition), otherwise, then),
+    "mac_tile": lambda a, b, c, params, wide: rounded_away_unless(mad(a, b, c), wide),
+    "lerp_tile": lambda a, b, c, params, wide: rounded_unless(mad(c, sub(b, a), a), wide),
+    "addcmul_tile": lambda a, b, c, params, wide: rounded_away_unless(mad(mul(b, pattern(params[0])), c, a), wide),
+    "addcdiv_tile": lambda a, b, c, params, wide: rounded_unless(
+        mad(mul(b, pattern(params[0])), reciprocal(c, 2), a), wide
+    ),
     **integer_ops.TERNARY,
 }
 

@@ -23,6 +23,7 @@ from tilewright.sim.numerics.lanes import (
     absolute,
     biased_exponent,
     const,
+    constants,
     exponent,
     float_of,
     greater,
@@ -33,6 +34,7 @@ from tilewright.sim.numerics.lanes import (
     negated,
     negative,
     round_away,
+    rounded_away_unless,
     smallest,
     store,
     to_magnitude,
@@ -50,17 +52,15 @@ from tilewright.sim.numerics.roots import (
     reciprocal_positive,
 )
 
-_SINE = tuple(float.fromhex(t) for t in ("-0x1.55554cp-3", "0x1.110edap-7", "-0x1.9f70fp-13", "0x1.5dc908p-19"))
-_SINE_SHORT = tuple(float.fromhex(t) for t in ("-0x1.5554a4p-3", "0x1.10c2a2p-7", "-0x1.8b10a4p-13"))
-_TANGENT_SHORT = tuple(float.fromhex(t) for t in ("0x1.55953p-2", "0x1.02b98p-3", "0x1.4f1f4ep-4"))
+_SINE = constants("-0x1.55554cp-3", "0x1.110edap-7", "-0x1.9f70fp-13", "0x1.5dc908p-19")
+_SINE_SHORT = constants("-0x1.5554a4p-3", "0x1.10c2a2p-7", "-0x1.8b10a4p-13")
+_TANGENT_SHORT = constants("0x1.55953p-2", "0x1.02b98p-3", "0x1.4f1f4ep-4")
 _TANH_SHORT = (0.999004364013671875, 3.0897438526153564453125e-2, -0.4890659749507904052734375, 0.281917631626129150390625,
                -6.6649019718170166015625e-2, 5.876733921468257904052734375e-3)  # fmt: skip
-_TANGENT = tuple(
-    float.fromhex(t)
-    for t in ("0x1.555556p-2", "0x1.111072p-3", "0x1.ba5716p-5", "0x1.620abcp-6", "0x1.4787dp-7", "0x1.2b404p-10",
-              "0x1.fa9f82p-9")
-)  # fmt: skip
-_PI_PARTS = tuple(float.fromhex(t) for t in ("-0x1.92p+1", "-0x1.fbp-11", "-0x1.51p-21", "-0x1.0b4612p-33"))
+_TANGENT = constants(
+    "0x1.555556p-2", "0x1.111072p-3", "0x1.ba5716p-5", "0x1.620abcp-6", "0x1.4787dp-7", "0x1.2b404p-10", "0x1.fa9f82p-9"
+)
+_PI_PARTS = constants("-0x1.92p+1", "-0x1.fbp-11", "-0x1.51p-21", "-0x1.0b4612p-33")
 _HALF_PI_PARTS = tuple(part / 2 for part in _PI_PARTS)
 _ONE_OVER_PI = 0.31830987334251404
 _INFINITY = float("inf")
@@ -74,14 +74,10 @@ def _reduce(x: U32, multiple: U32, parts: tuple[float, ...]) -> U32:
     return result
 
 
-def _rounded(result: U32, dst32: bool) -> U32:
-    return result if dst32 else round_away(result)
-
-
 def _sine_of_reduced(angle: U32, flip: U32, dst32: bool) -> U32:
     square = mul(angle, angle)
     angle = angle ^ flip
-    return _rounded(mad(horner(square, *(_SINE if dst32 else _SINE_SHORT)), mul(angle, square), angle), dst32)
+    return rounded_away_unless(mad(horner(square, *(_SINE if dst32 else _SINE_SHORT)), mul(angle, square), angle), dst32)
 
 
 def sine(x: U32, params: Params, dst32: bool) -> U32:
@@ -142,7 +138,7 @@ def cosh(x: U32, params: Params, dst32: bool) -> U32:
     quarter = np.where(power < 255, mul(series, power.astype(np.uint32) << np.uint32(23)), mul(size, const(_INFINITY)))
     inverse = mul(reciprocal_positive(quarter, dst32), const(0.125))
     result = add(quarter, quarter)
-    return _rounded(np.where(exponent(quarter) < 24, add(result, inverse), result), dst32)
+    return rounded_away_unless(np.where(exponent(quarter) < 24, add(result, inverse), result), dst32)
 
 
 def sinh(x: U32, params: Params, dst32: bool) -> U32:
@@ -157,7 +153,7 @@ def sinh(x: U32, params: Params, dst32: bool) -> U32:
     inverse = reciprocal_positive(mad(const(4.0), quarter, ONE), dst32)
     power, double = exponent(quarter), add(quarter, quarter)
     result = np.where(power < 23, mad(double, inverse, double), double)
-    return _rounded(with_sign(np.where(power >= -27, result, x), x), dst32)
+    return rounded_away_unless(with_sign(np.where(power >= -27, result, x), x), dst32)
 
 
 def tanh_accurate(x: U32) -> U32:
@@ -206,13 +202,9 @@ _ARCTANGENT_SHORT = (
 _TANGENT_AT_HALF_PI = 26  # exponent from which atan rounds to pi/2
 
 
-def _numbers(*texts: str) -> tuple[float, ...]:
-    return tuple(float.fromhex(text) for text in texts)
-
-
-_ARCSINE = _numbers("0x1.55578cp-3", "0x1.329a74p-4", "0x1.7dcp-5", "0x1.364p-6", "0x1.9ep-5")
-_COSINE = _numbers("0x1.555552p-3", "0x1.33411ep-4", "0x1.6acp-5", "0x1.158p-5", "0x1.cap-8", "0x1.83p-5")
-_ARCTANGENT = _numbers(
+_ARCSINE = constants("0x1.55578cp-3", "0x1.329a74p-4", "0x1.7dcp-5", "0x1.364p-6", "0x1.9ep-5")
+_COSINE = constants("0x1.555552p-3", "0x1.33411ep-4", "0x1.6acp-5", "0x1.158p-5", "0x1.cap-8", "0x1.83p-5")
+_ARCTANGENT = constants(
     "-0x1.555552p-2", "0x1.999384p-3", "-0x1.24p-3", "0x1.bd4p-4", "-0x1.48cp-4", "0x1.93p-5", "-0x1.4bcp-6", "0x1.01cp-8"
 )
 
@@ -313,17 +305,13 @@ def _log1p(x: U32, dst32: bool) -> U32:
     return log1p_body(store(x, dst32=dst32), dst32=dst32)
 
 
-def _rounded_for_dst(result: U32, dst32: bool) -> U32:
-    return result if dst32 else round_away(result)
-
-
 def acosh(x: U32, params: Params, dst32: bool) -> U32:
     below = sub(x, ONE)
     large = ~less(x, _LARGE)
     result = _log1p(np.where(large, below, add(below, _root_beside_one(mul(add(x, ONE), below), dst32))), dst32)
     result = np.where(large, add(result, _LN2), result)
     result = np.where(less(x, ONE), QUIET_NAN, result)
-    return _rounded_for_dst(np.where(is_zero(below), ZERO, result), dst32)
+    return rounded_away_unless(np.where(is_zero(below), ZERO, result), dst32)
 
 
 def asinh(x: U32, params: Params, dst32: bool) -> U32:
@@ -336,7 +324,7 @@ def asinh(x: U32, params: Params, dst32: bool) -> U32:
     result = _log1p(argument, dst32)
     result = np.where(large, add(result, _LN2), result)
     result = np.where(small, mul(size, horner(square, *_SERIES)), result)
-    return _rounded_for_dst(with_sign(result, x), dst32)
+    return rounded_away_unless(with_sign(result, x), dst32)
 
 
 def atanh(x: U32, params: Params, dst32: bool) -> U32:
@@ -345,7 +333,7 @@ def atanh(x: U32, params: Params, dst32: bool) -> U32:
     argument = mul(add(inside, inside), reciprocal_positive(sub(ONE, inside), dst32))
     result = with_sign(mul(const(0.5), _log1p(argument, dst32)), x)
     result = np.where(is_zero(sub(size, ONE)), (x & SIGN) | INFINITY, result)
-    return _rounded_for_dst(np.where(greater(size, ONE), QUIET_NAN, result), dst32)
+    return rounded_away_unless(np.where(greater(size, ONE), QUIET_NAN, result), dst32)
 
 
 OPS: dict[str, UnaryOp] = {
