@@ -51,10 +51,8 @@ def tile_size(machine: Machine, site: Site, buffer: Buffer) -> int:
 
 def check_same_dtype(site: Site, tensor: Tensor, buffer: Buffer) -> None:
     if tensor.spec.dtype != buffer.dtype:
-        raise fault(
-            "TW513", site, f"tensor '{tensor.spec.name}' holds {tensor.spec.dtype}, {buffer.label} holds {buffer.dtype}",
-            help="a transfer copies bytes; give both the same dtype",
-        )  # fmt: skip
+        message = f"tensor '{tensor.spec.name}' holds {tensor.spec.dtype}, {buffer.label} holds {buffer.dtype}"
+        raise fault("TW513", site, message, help="a transfer copies bytes; give both the same dtype")
 
 
 @call("noc_async_read_page", on="d", per_core=(0,))
@@ -75,10 +73,8 @@ def tile_page(machine: Machine, site: Site, row: Any, column: Any, tensor: Tenso
     """The tile among those of a row-major tensor, which is kept in tiles here: what moves is the same."""
     across = tensor.spec.shape[-1] // hardware.TILE_COLS
     if np.any(np.asarray(column) >= across):
-        raise fault(
-            "TW513", site, f"column {int(np.max(column))} of tensor '{tensor.spec.name}', which is {across} tiles wide",
-            help="check the slice bounds on the cores at the edge of the grid",
-        )  # fmt: skip
+        message = f"column {int(np.max(column))} of tensor '{tensor.spec.name}', which is {across} tiles wide"
+        raise fault("TW513", site, message, help="check the slice bounds on the cores at the edge of the grid")
     return row * across + column
 
 
@@ -253,12 +249,13 @@ def neighbours(machine: Machine, site: Site, address: NocAddress, *, loopback: b
     return found
 
 
-def check_destinations(site: Site, found: list[Machine], count: int) -> None:
+def receivers(machine: Machine, site: Site, address: NocAddress, count: int) -> list[Machine]:
+    """Of a multicast, which says how many they are; the sender counts if it loops back."""
+    found = neighbours(machine, site, address, loopback=site.name.endswith("loopback_src"))
     if len(found) != count:
-        raise fault(
-            "TW513", site, f"it says {count} destinations, but the rectangle has {len(found)}",
-            help="the device would wait forever for acknowledgements; the sender does not count unless it loops back",
-        )  # fmt: skip
+        remedy = "the device would wait forever for acknowledgements; the sender does not count unless it loops back"
+        raise fault("TW513", site, f"it says {count} destinations, but the rectangle has {len(found)}", help=remedy)
+    return found
 
 
 def tiles_of(machine: Machine, site: Site, address: int, size: int) -> Iterable[tuple[Buffer, int]]:
@@ -285,10 +282,9 @@ def send(machine: Machine, site: Site, source: int, address: NocAddress, size: i
             if place >= target.capacity or not 0 <= place - target.write < target.reserved:
                 if other is machine and target is buffer and place == slot:
                     continue
-                raise fault(
-                    "TW506", site, f"writes slot {place} of {target.label} on core {other.cores[0]}, which is not reserved there",
-                    help="let the receiver reserve the block and tell the sender so with a semaphore",
-                )  # fmt: skip
+                message = f"writes slot {place} of {target.label} on core {other.cores[0]}, which is not reserved there"
+                remedy = "let the receiver reserve the block and tell the sender so with a semaphore"
+                raise fault("TW506", site, message, help=remedy)
             target.slots[place] = tile
 
 
@@ -297,18 +293,9 @@ def write_unicast(machine: Machine, site: Site, source: int, address: NocAddress
     send(machine, site, source, address, size, neighbours(machine, site, address))
 
 
-@call("noc_async_write_multicast", on="d", cross_core=True)
+@call("noc_async_write_multicast", "noc_async_write_multicast_loopback_src", on="d", cross_core=True)
 def write_multicast(machine: Machine, site: Site, source: int, address: NocAddress, size: int, count: int) -> None:
-    others = neighbours(machine, site, address, loopback=False)
-    check_destinations(site, others, count)
-    send(machine, site, source, address, size, others)
-
-
-@call("noc_async_write_multicast_loopback_src", on="d", cross_core=True)
-def write_multicast_loopback(machine: Machine, site: Site, source: int, address: NocAddress, size: int, count: int) -> None:
-    others = neighbours(machine, site, address)
-    check_destinations(site, others, count)
-    send(machine, site, source, address, size, others)
+    send(machine, site, source, address, size, receivers(machine, site, address, count))
 
 
 @call("noc_async_read", on="d", cross_core=True)
@@ -355,23 +342,14 @@ def set_remote_semaphore(machine: Machine, site: Site, source: Semaphore, addres
 @call("noc_semaphore_set_multicast", "noc_semaphore_set_multicast_loopback_src", on="d", cross_core=True)
 def set_multicast_semaphore(machine: Machine, site: Site, source: Semaphore, address: NocAddress, count: int) -> None:
     assert isinstance(address.target, Semaphore)
-    others = neighbours(machine, site, address, loopback=site.name.endswith("loopback_src"))
-    check_destinations(site, others, count)
-    for other in others:
+    for other in receivers(machine, site, address, count):
         other.semaphores.set(address.target.number, level(machine, source))
 
 
-@call("noc_semaphore_wait", on="d", cross_core=True)
-def wait_equal(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
-    return _wait_level(machine, site, semaphore, number, at_least=False)
+@call("noc_semaphore_wait", "noc_semaphore_wait_min", on="d", cross_core=True)
+def wait_level(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
+    at_least = site.name.endswith("_min")
 
-
-@call("noc_semaphore_wait_min", on="d", cross_core=True)
-def wait_at_least(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
-    return _wait_level(machine, site, semaphore, number, at_least=True)
-
-
-def _wait_level(machine: Machine, site: Site, semaphore: Semaphore, number: int, *, at_least: bool) -> Wait | None:
     def reached() -> bool:
         return machine.semaphores.reached(semaphore.number, number, at_least=at_least, initial=semaphore.initial)
 

@@ -26,10 +26,8 @@ def place(machine: Machine, site: Site, buffer: Buffer, row: int, column: int) -
     attributes = site.attributes
     rows, columns = attributes["down"] * TILE_ROWS, attributes["across"] * TILE_COLS
     if not (0 <= row < rows and 0 <= column < columns):
-        raise fault(
-            "TW513", site, f"element ({row}, {column}) of a block of {buffer.label}, which has {rows} x {columns}",
-            help="keep numbers that come from data within the block: min(), max() or an if",
-        )  # fmt: skip
+        message = f"element ({row}, {column}) of a block of {buffer.label}, which has {rows} x {columns}"
+        raise fault("TW513", site, message, help="keep numbers that come from data within the block: min(), max() or an if")
     tile = attributes["first"] + row // TILE_ROWS * attributes["across"] + column // TILE_COLS
     start = buffer.write if "reserved" in attributes else buffer.read
     return start + tile, row % TILE_ROWS, column % TILE_COLS
@@ -75,10 +73,8 @@ def checked(site: Site, buffer: Buffer, element: Any) -> int:
     low, high = site.attributes.get("low", 0), site.attributes.get("high", LARGEST)
     number = int(element) if np.isfinite(element) else None
     if number is None or not low <= number <= high or (element < 0 and buffer.dtype in FLOATS):
-        raise fault(
-            "TW521", site, f"the element of {buffer.label} is {element}, which is not from {low} to {high}",
-            help="give data that is, or declare other bounds: low= and high= are both included",
-        )  # fmt: skip
+        remedy = "give data that is, or declare other bounds: low= and high= are both included"
+        raise fault("TW521", site, f"the element of {buffer.label} is {element}, which is not from {low} to {high}", help=remedy)
     return number
 
 

@@ -41,10 +41,8 @@ def _computed(machine: Machine, site: Site, operands: tuple[Any, ...], inputs: l
         return [None] * len(outputs)
     meaning = machine.program.meanings.get(site.attributes.get("meaning", ""))
     if meaning is None:
-        raise fault(
-            "TW522", site, "the simulator does not know what external code computes",
-            help="give meaning=, a function from the blocks it waits for to those it pushes; --native runs the code itself",
-        )  # fmt: skip
+        remedy = "give meaning=, a function from the blocks it waits for to those it pushes; --native runs the code itself"
+        raise fault("TW522", site, "the simulator does not know what external code computes", help=remedy)
     numbers = [operand for operand in operands if not isinstance(operand, (Buffer, Tensor))]
     found = meaning(*(_read(machine, site, operands[place[0]], place) for place in inputs), *numbers)
     blocks = list(as_tuple(found))

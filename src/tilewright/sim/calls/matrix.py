@@ -7,11 +7,13 @@ row 0, column 0 or element [0][0] stands for the whole tile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 from tilewright.dtypes import INTEGERS
 from tilewright.machine.threads import Wait
+from tilewright.records import record
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
@@ -23,10 +25,9 @@ ARITHMETIC = ("add", "sub", "mul")
 
 def need_float_source(site: Site, buffer: Buffer) -> None:
     if buffer.unpack_to_dest:
-        raise fault(
-            "TW511", site, f"{buffer.label} is unpacked straight to DST and cannot be an operand of the matrix unit",
-            help="use a second buffer without unpack-to-dest, or copy the tile and use the vector unit",
-        )  # fmt: skip
+        message = f"{buffer.label} is unpacked straight to DST and cannot be an operand of the matrix unit"
+        remedy = "use a second buffer without unpack-to-dest, or copy the tile and use the vector unit"
+        raise fault("TW511", site, message, help=remedy)
     if buffer.dtype in INTEGERS:
         raise fault("TW511", site, f"{buffer.label} holds {buffer.dtype}; the matrix unit works on floats")
 
@@ -34,84 +35,118 @@ def need_float_source(site: Site, buffer: Buffer) -> None:
 def need_wide_dst(machine: Machine, site: Site, buffer: Buffer) -> None:
     narrow = not machine.program.config.fp32_dest_acc_en
     if narrow and (buffer.dtype in ("i32", "u32", "u8") or buffer.unpack_to_dest):
-        raise fault(
-            "TW511", site, f"{buffer.label} holds {buffer.dtype}, which only a 32-bit DST can take as it is",
-            help="set fp32_dest_acc",
-        )  # fmt: skip
+        remedy = "set fp32_dest_acc"
+        raise fault("TW511", site, f"{buffer.label} holds {buffer.dtype}, which only a 32-bit DST can take as it is", help=remedy)
 
 
-@call("copy_tile_init", "copy_tile_to_dst_init_short", on="um")
-def init_copy(machine: Machine, site: Site, buffer: Buffer) -> None:
-    set_mode(machine, site, ("copy", buffer.unpack_to_dest))
+Unpack = Callable[..., SourceTiles]  # of machine, site and operands
+Compute = Callable[..., None]  # of machine, site, what was unpacked, and operands
 
 
-@call("copy_tile", on="u")
-def unpack_copy(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    need_mode(machine, site, ("copy", buffer.unpack_to_dest), f"copy_tile_init({buffer.name})")
-    need_source(machine, site, "a", buffer)
+@record
+class Form:
+    """Calls that one init prepares: the mode that it leaves in the engine of a site, and what messages call it.
+
+    The unpacker's part of a call waits for a free bank of the source registers, the math part until one is filled. Both need the
+    mode.
+    """
+
+    mode: Callable[[Site, Buffer], tuple[Any, ...]]
+    init: Callable[[Site, Buffer], str]
+
+    def prepare(self, machine: Machine, site: Site, first: Buffer, *others: Buffer) -> None:
+        set_mode(machine, site, self.mode(site, first), accumulate=bool(site.attributes.get("acc_to_dest", False)))
+
+    def unpacks(self, *names: str) -> Callable[[Unpack], Unpack]:
+        def register(function: Unpack) -> Unpack:
+            def part(machine: Machine, site: Site, first: Buffer, *operands: Any) -> Wait | None:
+                if wait := machine.sources.full(site):
+                    return wait
+                need_mode(machine, site, self.mode(site, first), self.init(site, first))
+                return machine.sources.put(function(machine, site, first, *operands))
+
+            call(*names, on="u")(part)
+            return function
+
+        return register
+
+    def computes(self, *names: str) -> Callable[[Compute], Compute]:
+        def register(function: Compute) -> Compute:
+            def part(machine: Machine, site: Site, first: Buffer, *operands: Any) -> Wait | None:
+                if wait := machine.sources.empty(site):
+                    return wait
+                need_mode(machine, site, self.mode(site, first), self.init(site, first))
+                return function(machine, site, machine.sources.take(site), first, *operands)
+
+            call(*names, on="m")(part)
+            return function
+
+        return register
+
+
+COPY = Form(lambda site, buffer: ("copy", buffer.unpack_to_dest), lambda site, buffer: f"copy_tile_init({buffer.name})")
+call("copy_tile_init", "copy_tile_to_dst_init_short", on="um")(COPY.prepare)
+
+
+def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, register: str = "a") -> SourceTiles:
+    """One tile on its way to DST that the matrix unit only rearranges."""
+    need_source(machine, site, register, buffer)
     need_wide_dst(machine, site, buffer)
     data = buffer.front(site, tile)
     direct = buffer.unpack_to_dest or buffer.dtype in INTEGERS
     if direct:
-        source = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
+        value = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
     else:
-        source = machine.arithmetic.to_source(data, buffer.dtype)
-    return machine.sources.put(SourceTiles(site.name, source, None, direct=direct))
+        value = machine.arithmetic.to_source(data, buffer.dtype)
+    return SourceTiles(site.name, value, None, direct=direct)
 
 
-@call("copy_tile", on="m")
-def math_copy(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
-    need_mode(machine, site, ("copy", buffer.unpack_to_dest), f"copy_tile_init({buffer.name})")
-    tiles = machine.sources.take(site)
+@COPY.unpacks("copy_tile")
+def unpack_copy(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> SourceTiles:
+    return unpack_moved(machine, site, buffer, tile)
+
+
+@COPY.computes("copy_tile")
+def math_copy(machine: Machine, site: Site, tiles: SourceTiles, buffer: Buffer, tile: int, index: int) -> None:
     machine.dst.put(site, index, tiles.a if tiles.direct else machine.arithmetic.copy(tiles.a))
-    return None
 
 
-@call("add_tiles_init", "sub_tiles_init", "mul_tiles_init", on="um")
-def init_elementwise(machine: Machine, site: Site, first: Buffer, second: Buffer) -> None:
-    mode = ("pair", "none") if site.role == "u" else ("elementwise", site.name[:3], "none")
-    set_mode(machine, site, mode, accumulate=bool(site.attributes.get("acc_to_dest", False)))
+ELEMENTWISE = Form(
+    lambda site, buffer: ("pair", "none") if site.role == "u" else ("elementwise", site.name[:3], "none"),
+    lambda site, buffer: f"{site.name}_init",
+)
+PAIRS = tuple(f"{kind}_tiles" for kind in ARITHMETIC)
+call(*(f"{name}_init" for name in PAIRS), on="um")(ELEMENTWISE.prepare)
 
 
-@call("add_tiles", "sub_tiles", "mul_tiles", on="u")
-def unpack_pair(
-    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    need_mode(machine, site, ("pair", "none"), f"{site.name}_init")
-    return unpack_operands(machine, site, first, second, first_tile, second_tile)
-
-
-def unpack_operands(machine: Machine, site: Site, in_a: Buffer, in_b: Buffer, tile_a: int, tile_b: int) -> None:
-    """Fill SrcA and SrcB from two buffers."""
-    for register, buffer in (("a", in_a), ("b", in_b)):
+def operands_of(
+    machine: Machine, site: Site, in_a: Buffer, in_b: Buffer, tile_a: int, tile_b: int, *, swapped: bool
+) -> SourceTiles:
+    """Tiles of two buffers for SrcA and SrcB, or for SrcB and SrcA."""
+    for register, buffer in (("b" if swapped else "a", in_a), ("a" if swapped else "b", in_b)):
         need_float_source(site, buffer)
         need_source(machine, site, register, buffer)
     arithmetic = machine.arithmetic
     a = arithmetic.to_source(in_a.front(site, tile_a), in_a.dtype)
-    b = arithmetic.to_source(in_b.front(site, tile_b), in_b.dtype)
-    machine.sources.put(SourceTiles(site.name, a, b))
+    return SourceTiles(site.name, a, arithmetic.to_source(in_b.front(site, tile_b), in_b.dtype))
 
 
-@call("add_tiles", "sub_tiles", "mul_tiles", on="m")
+@ELEMENTWISE.unpacks(*PAIRS)
+def unpack_pair(machine: Machine, site: Site, a: Buffer, b: Buffer, tile_a: int, tile_b: int, index: int) -> SourceTiles:
+    return operands_of(machine, site, a, b, tile_a, tile_b, swapped=False)
+
+
+@ELEMENTWISE.computes(*PAIRS)
 def math_pair(
-    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
+    machine: Machine, site: Site, tiles: SourceTiles, a: Buffer, b: Buffer, tile_a: int, tile_b: int, index: int
+) -> None:
     kind = site.name[:3]
-    need_mode(machine, site, ("elementwise", kind, "none"), f"{site.name}_init")
-    tiles = machine.sources.take(site)
-    accumulate = kind == "mul" or machine.matrix["m"].accumulate
-    old = machine.dst.old(site, index)
-    result = machine.arithmetic.binary(kind, tiles.a, tiles.b, old, accumulate=accumulate)
+    put_pair(machine, site, kind, tiles.a, tiles.b, index, accumulate=kind == "mul" or machine.matrix["m"].accumulate)
+
+
+def put_pair(machine: Machine, site: Site, kind: str, a: Any, b: Any, index: int, *, accumulate: bool) -> None:
+    result = machine.arithmetic.binary(kind, a, b, machine.dst.old(site, index), accumulate=accumulate)
     machine.dst.put(site, index, result, reduced=accumulate and machine.dst.is_reduced(index))
-    return None
 
 
 def reuse_form(site: Site) -> tuple[str, str]:
@@ -126,39 +161,30 @@ def reuse_form(site: Site) -> tuple[str, str]:
     return site.plan
 
 
-@call("binary_dest_reuse_tiles_init", on="um")
-def init_reuse(machine: Machine, site: Site, buffer: Buffer) -> None:
-    kind, side = reuse_form(site)
-    set_mode(machine, site, ("reuse", side) if site.role == "u" else ("reuse", kind, side))
+REUSE = Form(
+    lambda site, buffer: ("reuse", *reuse_form(site)[site.role == "u" :]), lambda site, buffer: "binary_dest_reuse_tiles_init"
+)
+call("binary_dest_reuse_tiles_init", on="um")(REUSE.prepare)
 
 
-@call("binary_dest_reuse_tiles", on="u")
-def unpack_reuse(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    _, side = reuse_form(site)
-    need_mode(machine, site, ("reuse", side), "binary_dest_reuse_tiles_init")
+@REUSE.unpacks("binary_dest_reuse_tiles")
+def unpack_reuse(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> SourceTiles:
     need_float_source(site, buffer)
-    need_source(machine, site, "b" if side == "a" else "a", buffer)
-    return machine.sources.put(SourceTiles(site.name, machine.arithmetic.to_source(buffer.front(site, tile), buffer.dtype), None))
+    need_source(machine, site, "b" if reuse_form(site)[1] == "a" else "a", buffer)
+    return SourceTiles(site.name, machine.arithmetic.to_source(buffer.front(site, tile), buffer.dtype), None)
 
 
-@call("binary_dest_reuse_tiles", on="m")
-def math_reuse(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+@REUSE.computes("binary_dest_reuse_tiles")
+def math_reuse(machine: Machine, site: Site, tiles: SourceTiles, buffer: Buffer, tile: int, index: int) -> None:
     """DST op buffer (DEST_TO_SRCA) or buffer op DST, in place; a product starts from zero."""
-    if wait := machine.sources.empty(site):
-        return wait
     kind, side = reuse_form(site)
-    need_mode(machine, site, ("reuse", kind, side), "binary_dest_reuse_tiles_init")
-    other = machine.sources.take(site).a
     setup = machine.matrix["m"]
     source = setup.source_a if side == "a" else setup.source_b
     assert source is not None, "the unpacker has checked the other register, and start-up sets both"
     moved = machine.arithmetic.dst_to_source(machine.dst.get(site, index), source)
-    a, b = (moved, other) if side == "a" else (other, moved)
+    a, b = (moved, tiles.a) if side == "a" else (tiles.a, moved)
     result = machine.arithmetic.binary(kind, a, b, None, accumulate=kind == "mul")
     machine.dst.put(site, index, result, reduced=machine.dst.is_reduced(index))
-    return None
 
 
 MOST_UNPACKED = 4096  # tiles kept, all cores together
@@ -174,6 +200,16 @@ def transposes(site: Site) -> bool:
     return bool(site.attributes.get("transpose", False))
 
 
+PRODUCT = Form(
+    lambda site, buffer: (
+        ("matmul block", transposes(site), *block_shape(site)) if "block" in site.name else ("matmul", transposes(site))
+    ),
+    lambda site, buffer: "mm_block_init_short" if "block" in site.name else "mm_init_short",
+)
+call("mm_init_short", "mm_block_init_short", "matmul_init", "matmul_block_init", on="um")(PRODUCT.prepare)
+PRODUCTS = ("matmul_tiles", "matmul_block")
+
+
 @call("mm_init", "mm_block_init", on="ump")
 def start_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, output: Buffer) -> None:
     """Start-up and init in one: formats of all engines."""
@@ -181,15 +217,7 @@ def start_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, output
         machine.packer.format = output.format
         return
     configure(machine, site, in1, in0)
-    init_product(machine, site, in0, in1)
-
-
-@call("mm_init_short", "mm_block_init_short", "matmul_init", "matmul_block_init", on="um")
-def init_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer) -> None:
-    mode: tuple[Any, ...] = ("matmul", transposes(site))
-    if "block" in site.name:
-        mode = ("matmul block", transposes(site), *block_shape(site))
-    set_mode(machine, site, mode)
+    PRODUCT.prepare(machine, site, in0)
 
 
 def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Any:
@@ -203,58 +231,31 @@ def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Any:
     return known[id(data)][1]
 
 
-def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles0: list[int], tiles1: list[int]) -> None:
-    """SrcB gets a column of in0 tiles, SrcA a row of in1 tiles."""
+@PRODUCT.unpacks(*PRODUCTS)
+def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> SourceTiles:
+    """SrcB gets a column of in0 tiles, SrcA a row of in1 tiles. One product is a block of one."""
     for register, buffer in (("b", in0), ("a", in1)):
         need_float_source(site, buffer)
         need_source(machine, site, register, buffer)
-    down = [unpacked(machine, site, in0, tile) for tile in tiles0]
-    across = [unpacked(machine, site, in1, tile) for tile in tiles1]
+    rows, columns, inner = product_shape(site)
+    down = [unpacked(machine, site, in0, tile0 + row * inner) for row in range(rows)]
+    across = [unpacked(machine, site, in1, tile) for tile in range(tile1, tile1 + columns)]
     if transposes(site):
         across = [machine.arithmetic.turned(tile) for tile in across]
-    machine.sources.put(SourceTiles(site.name, across, down))
+    return SourceTiles(site.name, across, down)
 
 
-@call("matmul_tiles", on="u")
-def unpack_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
-    return unpack_product(machine, site, in0, in1, [tile0], [tile1])
+def product_shape(site: Site) -> tuple[int, int, int]:
+    return block_shape(site) if site.name == "matmul_block" else (1, 1, 1)
 
 
-@call("matmul_tiles", on="m")
-def math_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
-    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
-    tiles = machine.sources.take(site)
-    machine.dst.multiply(site, (index, 1, 1), (tiles.b, tiles.a))
-    return None
-
-
-@call("matmul_block", on="u")
-def unpack_matmul_block(
-    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    down, across, inner = block_shape(site)
-    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
-    tiles0 = [tile0 + row * inner for row in range(down)]
-    return unpack_product(machine, site, in0, in1, tiles0, list(range(tile1, tile1 + across)))
-
-
-@call("matmul_block", on="m")
-def math_matmul_block(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
+@PRODUCT.computes(*PRODUCTS)
+def math_product(
+    machine: Machine, site: Site, tiles: SourceTiles, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> None:
     """One k step: output tile (r, c) is DST[index + r * across + c]."""
-    if wait := machine.sources.empty(site):
-        return wait
-    down, across, inner = block_shape(site)
-    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
-    tiles = machine.sources.take(site)
+    down, across, _ = product_shape(site)
     machine.dst.multiply(site, (index, down, across), (tiles.b, tiles.a))
-    return None
 
 
 POOLS = ("SUM", "AVG", "MAX", "MIN")
@@ -273,13 +274,15 @@ def reduction_of(site: Site) -> tuple[str, str]:
     return site.plan
 
 
+REDUCE = Form(lambda site, buffer: ("reduce", *reduction_of(site)), lambda site, buffer: "reduce_init")
+
+
 @call("reduce_init", on="ump")
 def init_reduce(machine: Machine, site: Site, data: Buffer, scaler: Buffer, output: Buffer) -> None:
-    pool, dim = reduction_of(site)
     if site.role == "p":
-        machine.packer.reduced = dim
+        machine.packer.reduced = reduction_of(site)[1]
         return
-    set_mode(machine, site, ("reduce", pool, dim))
+    REDUCE.prepare(machine, site, data)
 
 
 @call("reduce_uninit", on="p")
@@ -287,38 +290,23 @@ def uninit_reduce(machine: Machine, site: Site, *_: Buffer) -> None:
     machine.packer.reduced = ""
 
 
-@call("reduce_tile", on="u")
+@REDUCE.unpacks("reduce_tile")
 def unpack_reduce(
     machine: Machine, site: Site, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
-) -> Wait | None:
+) -> SourceTiles:
     """Sums along rows are matrix products: the scaler is then in SrcA and the data in SrcB."""
-    if wait := machine.sources.full(site):
-        return wait
     pool, dim = reduction_of(site)
-    need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
-    swapped = dim == "row" and pool != "max"
-    for register, buffer in (("b" if swapped else "a", data), ("a" if swapped else "b", scaler)):
-        need_float_source(site, buffer)
-        need_source(machine, site, register, buffer)
-    arithmetic = machine.arithmetic
-    values = arithmetic.to_source(data.front(site, tile), data.dtype)
-    factors = arithmetic.to_source(scaler.front(site, scaler_tile), scaler.dtype)
-    return machine.sources.put(SourceTiles(site.name, values, factors))
+    return operands_of(machine, site, data, scaler, tile, scaler_tile, swapped=dim == "row" and pool != "max")
 
 
-@call("reduce_tile", on="m")
+@REDUCE.computes("reduce_tile")
 def math_reduce(
-    machine: Machine, site: Site, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
+    machine: Machine, site: Site, tiles: SourceTiles, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
+) -> None:
     pool, dim = reduction_of(site)
-    need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
-    tiles = machine.sources.take(site)
     old = machine.dst.old(site, index)
     result = machine.arithmetic.reduce(tiles.a, tiles.b, old, pool=pool, dim=dim, dtype=data.dtype)
     machine.dst.put(site, index, result, reduced=True)
-    return None
 
 
 @call("sfpu_reduce_init", on="m")
@@ -335,10 +323,9 @@ def vector_reduce(machine: Machine, site: Site, index: int) -> None:
     pool, dim = reduction_of(site)
     init = machine.vector.site
     if init is not None and f"PoolType::{pool.upper()}" not in " ".join(init.template):
-        raise fault(
-            "TW503", site, f"sfpu_reduce_init prepared another reduction than {pool}",
-            help="give call and init the same template arguments", notes=earlier("the init that is in force", init),
-        )  # fmt: skip
+        message = f"sfpu_reduce_init prepared another reduction than {pool}"
+        remedy = "give call and init the same template arguments"
+        raise fault("TW503", site, message, help=remedy, notes=earlier("the init that is in force", init))
     dst = machine.dst
     dst.put(site, index, machine.arithmetic.vector_reduce(pool, dim, dst.get(site, index)), reduced=dst.is_reduced(index))
 
@@ -369,79 +356,44 @@ def template_dim(site: Site) -> str:
     raise fault("TW514", site, "its template arguments name no BroadcastType")
 
 
-@call(*BROADCAST_INITS, on="um")
-def init_broadcast(machine: Machine, site: Site, first: Buffer, second: Buffer) -> None:
-    kind, dim = broadcast_of(site)
-    set_mode(machine, site, ("pair", dim) if site.role == "u" else ("elementwise", kind, dim))
+BROADCAST = Form(
+    lambda site, buffer: ("pair", broadcast_of(site)[1]) if site.role == "u" else ("elementwise", *broadcast_of(site)),
+    lambda site, buffer: "{}_bcast_{} init".format(*broadcast_of(site)),
+)
+call(*BROADCAST_INITS, on="um")(BROADCAST.prepare)
+BROADCAST.unpacks(*BROADCASTS)(unpack_pair)
 
 
-@call(*BROADCASTS, on="u")
-def unpack_broadcast(
-    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    kind, dim = broadcast_of(site)
-    need_mode(machine, site, ("pair", dim), f"{kind}_bcast_{dim} init")
-    return unpack_operands(machine, site, first, second, first_tile, second_tile)
-
-
-@call(*BROADCASTS, on="m")
+@BROADCAST.computes(*BROADCASTS)
 def math_broadcast(
-    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
-) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
+    machine: Machine, site: Site, tiles: SourceTiles, a: Buffer, b: Buffer, tile_a: int, tile_b: int, index: int
+) -> None:
     kind, dim = broadcast_of(site)
-    need_mode(machine, site, ("elementwise", kind, dim), f"{kind}_bcast_{dim} init")
-    tiles = machine.sources.take(site)
     spread = machine.arithmetic.broadcast(tiles.b, dim, site.attributes.get("bcast_row_idx", 0))
-    old = machine.dst.old(site, index)
-    result = machine.arithmetic.binary(kind, tiles.a, spread, old, accumulate=kind == "mul")
-    machine.dst.put(site, index, result, reduced=kind == "mul" and machine.dst.is_reduced(index))
-    return None
+    put_pair(machine, site, kind, tiles.a, spread, index, accumulate=kind == "mul")
 
 
-@call("unary_bcast_init", on="um")
-def init_unary_broadcast(machine: Machine, site: Site, buffer: Buffer) -> None:
-    set_mode(machine, site, ("unary broadcast", template_dim(site)))
+UNARY_BROADCAST = Form(lambda site, buffer: ("unary broadcast", template_dim(site)), lambda site, buffer: "unary_bcast_init")
+call("unary_bcast_init", on="um")(UNARY_BROADCAST.prepare)
 
 
-@call("unary_bcast", on="u")
-def unpack_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    need_mode(machine, site, ("unary broadcast", template_dim(site)), "unary_bcast_init")
+@UNARY_BROADCAST.unpacks("unary_bcast")
+def unpack_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> SourceTiles:
     return unpack_moved(machine, site, buffer, tile, register="b")
 
 
-def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, register: str) -> None:
-    """One tile on its way to DST that the matrix unit only rearranges."""
-    need_source(machine, site, register, buffer)
-    need_wide_dst(machine, site, buffer)
-    data = buffer.front(site, tile)
-    direct = buffer.unpack_to_dest or buffer.dtype in INTEGERS
-    if direct:
-        value = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
-    else:
-        value = machine.arithmetic.to_source(data, buffer.dtype)
-    machine.sources.put(SourceTiles(site.name, value, None, direct=direct))
-
-
-@call("unary_bcast", on="m")
-def math_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
+@UNARY_BROADCAST.computes("unary_bcast")
+def math_unary_broadcast(machine: Machine, site: Site, tiles: SourceTiles, buffer: Buffer, tile: int, index: int) -> None:
     dim = template_dim(site)
-    need_mode(machine, site, ("unary broadcast", dim), "unary_bcast_init")
     if dim == "row" and machine.program.config.fp32_dest_acc_en and not buffer.unpack_to_dest:
-        raise fault(
-            "TW511", site, f"rows of {buffer.label} are broadcast into 32-bit DST: the device gives wrong values",
-            help="use 16-bit DST, or an f32 buffer that is unpacked straight to DST",
-        )  # fmt: skip
-    tiles = machine.sources.take(site)
+        message = f"rows of {buffer.label} are broadcast into 32-bit DST: the device gives wrong values"
+        raise fault("TW511", site, message, help="use 16-bit DST, or an f32 buffer that is unpacked straight to DST")
     machine.dst.put(site, index, machine.arithmetic.unary_broadcast(tiles.a, dim, direct=tiles.direct))
-    return None
+
+
+TRANSPOSE = Form(lambda site, buffer: ("transpose",), lambda site, buffer: "transpose_wh_init_short")
+call("transpose_wh_init_short", on="um")(TRANSPOSE.prepare)
+TRANSPOSE.unpacks("transpose_wh_tile")(unpack_copy)
 
 
 @call("transpose_wh_init", on="ump")
@@ -450,30 +402,12 @@ def start_transpose(machine: Machine, site: Site, buffer: Buffer, output: Buffer
         machine.packer.format = output.format
         return
     configure(machine, site, buffer, buffer)
-    set_mode(machine, site, ("transpose",))
+    TRANSPOSE.prepare(machine, site, buffer)
 
 
-@call("transpose_wh_init_short", on="um")
-def init_transpose(machine: Machine, site: Site, buffer: Buffer) -> None:
-    set_mode(machine, site, ("transpose",))
-
-
-@call("transpose_wh_tile", on="u")
-def unpack_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.full(site):
-        return wait
-    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
-    return unpack_moved(machine, site, buffer, tile, register="a")
-
-
-@call("transpose_wh_tile", on="m")
-def math_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
-    if wait := machine.sources.empty(site):
-        return wait
-    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
-    tiles = machine.sources.take(site)
+@TRANSPOSE.computes("transpose_wh_tile")
+def math_transpose(machine: Machine, site: Site, tiles: SourceTiles, buffer: Buffer, tile: int, index: int) -> None:
     machine.dst.put(site, index, machine.arithmetic.transpose(tiles.a, direct=tiles.direct))
-    return None
 
 
 VECTOR_FORMS = tuple(f"sfpu_{kind}_bcast_{dim}" for kind, dim in product(ARITHMETIC, ("row", "col")))

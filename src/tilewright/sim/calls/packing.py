@@ -18,10 +18,8 @@ def need_format(machine: Machine, site: Site, buffer: Buffer) -> None:
         return
     if found is None:
         raise fault("TW503", site, "the packer was never configured", help="call init_sfpu or binary_op_init_common at the start")
-    raise fault(
-        "TW511", site, f"{buffer.label} holds {buffer.dtype}, but the packer is configured for {format_text(found)}",
-        help=f"call pack_reconfig_data_format({buffer.name}) first",
-    )  # fmt: skip
+    message = f"{buffer.label} holds {buffer.dtype}, but the packer is configured for {format_text(found)}"
+    raise fault("TW511", site, message, help=f"call pack_reconfig_data_format({buffer.name}) first")
 
 
 def store(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -> None:
@@ -31,10 +29,9 @@ def store(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -
     value = machine.dst.get_packed(site, index)
     if setup.reduced:
         if not machine.dst.packs_reduced(index):
-            raise fault(
-                "TW503", site, f"packs DST[{index}], which is no reduction, under the edge mask of reduce_init",
-                help="call reduce_uninit before it: the packer writes zeros outside the result of a reduction until then",
-            )  # fmt: skip
+            message = f"packs DST[{index}], which is no reduction, under the edge mask of reduce_init"
+            remedy = "call reduce_uninit before it: the packer writes zeros outside the result of a reduction until then"
+            raise fault("TW503", site, message, help=remedy)
         value = machine.arithmetic.mask_reduced(value, setup.reduced)
     old = None
     if setup.accumulate:

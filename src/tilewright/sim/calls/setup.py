@@ -40,10 +40,8 @@ def need_mode(machine: Machine, site: Site, mode: tuple[Any, ...], init: str) ->
         found = f"the {engine} was never set up"
     else:
         found = f"the {engine} was last set up by {setup.site.name if setup.site else 'another call'}"
-    raise fault(
-        "TW503", site, f"{found}, not by {init}", help=f"call {init} before it",
-        notes=earlier("the init that is in force", setup.site),
-    )  # fmt: skip
+    remedy = f"call {init} before it"
+    raise fault("TW503", site, f"{found}, not by {init}", help=remedy, notes=earlier("the init that is in force", setup.site))
 
 
 def need_source(machine: Machine, site: Site, register: str, buffer: Buffer) -> None:
@@ -54,16 +52,10 @@ def need_source(machine: Machine, site: Site, register: str, buffer: Buffer) -> 
         return
     name = f"Src{register.upper()}"
     if found is None:
-        raise fault(
-            "TW503",
-            site,
-            f"{name} was never configured",
-            help="call init_sfpu or binary_op_init_common at the start of the kernel",
-        )
-    raise fault(
-        "TW511", site, f"{buffer.label} holds {format_text(buffer.format)}, but {name} is configured for {format_text(found)}",
-        help=f"call reconfig_data_format_src{register}({buffer.name}) first",
-    )  # fmt: skip
+        remedy = "call init_sfpu or binary_op_init_common at the start of the kernel"
+        raise fault("TW503", site, f"{name} was never configured", help=remedy)
+    message = f"{buffer.label} holds {format_text(buffer.format)}, but {name} is configured for {format_text(found)}"
+    raise fault("TW511", site, message, help=f"call reconfig_data_format_src{register}({buffer.name}) first")
 
 
 def format_text(kind: Format) -> str:

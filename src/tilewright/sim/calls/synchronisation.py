@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tilewright.grid import WorkArgument, core_number
 from tilewright.machine.threads import Wait
 from tilewright.program import BufferIndex
 from tilewright.sim.buffers import Buffer
-from tilewright.sim.machine import Machine
+from tilewright.sim.machine import Dst, Machine
 from tilewright.sim.registry import Site, call, value
 
 
@@ -68,41 +69,25 @@ def core_coordinate(machine: Machine, site: Site) -> Any:
     return machine.coordinates[site.attributes.get("dim", 0)]
 
 
-@call("cb_wait_front", on="ud")
-def wait_front(machine: Machine, site: Site, buffer: Buffer, count: int) -> Wait | None:
-    return buffer.wait_front(site, count)
+def _on_buffer(act: Callable[[Buffer, Site, int], Wait | None]) -> Callable[..., Wait | None]:
+    def part(machine: Machine, site: Site, buffer: Buffer, count: int) -> Wait | None:
+        return act(buffer, site, count)
+
+    return part
 
 
-@call("cb_pop_front", on="ud")
-def pop_front(machine: Machine, site: Site, buffer: Buffer, count: int) -> None:
-    buffer.pop_front(site, count)
+def _on_dst(act: Callable[[Dst, Site], Wait | None]) -> Callable[..., Wait | None]:
+    def part(machine: Machine, site: Site) -> Wait | None:
+        return act(machine.dst, site)
+
+    return part
 
 
-@call("cb_reserve_back", on="pd")
-def reserve_back(machine: Machine, site: Site, buffer: Buffer, count: int) -> Wait | None:
-    return buffer.reserve_back(site, count)
-
-
-@call("cb_push_back", on="pd")
-def push_back(machine: Machine, site: Site, buffer: Buffer, count: int) -> None:
-    buffer.push_back(site, count)
-
-
-@call("tile_regs_acquire", on="m")
-def acquire(machine: Machine, site: Site) -> Wait | None:
-    return machine.dst.acquire(site)
-
-
-@call("tile_regs_commit", on="m")
-def commit(machine: Machine, site: Site) -> None:
-    machine.dst.commit(site)
-
-
-@call("tile_regs_wait", on="p")
-def wait(machine: Machine, site: Site) -> Wait | None:
-    return machine.dst.wait(site)
-
-
-@call("tile_regs_release", on="p")
-def release(machine: Machine, site: Site) -> None:
-    machine.dst.release(site)
+call("cb_wait_front", on="ud")(_on_buffer(Buffer.wait_front))
+call("cb_pop_front", on="ud")(_on_buffer(Buffer.pop_front))
+call("cb_reserve_back", on="pd")(_on_buffer(Buffer.reserve_back))
+call("cb_push_back", on="pd")(_on_buffer(Buffer.push_back))
+call("tile_regs_acquire", on="m")(_on_dst(Dst.acquire))
+call("tile_regs_commit", on="m")(_on_dst(Dst.commit))
+call("tile_regs_wait", on="p")(_on_dst(Dst.wait))
+call("tile_regs_release", on="p")(_on_dst(Dst.release))

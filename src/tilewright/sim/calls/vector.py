@@ -45,10 +45,8 @@ def need_vector(machine: Machine, site: Site, init: str, *, stateful: bool) -> N
         found = f"the vector unit was last set up by {setup.owner}" if setup.owner else "the vector unit was never set up"
         if setup.site is not None and setup.site.name == init:
             found = "another vector call has overwritten the table in the registers"
-        raise fault(
-            "TW503", site, f"{found}, not by {init}", help=f"call {init} before it",
-            notes=earlier("the init that is in force", setup.site),
-        )  # fmt: skip
+        remedy = f"call {init} before it"
+        raise fault("TW503", site, f"{found}, not by {init}", help=remedy, notes=earlier("the init that is in force", setup.site))
     if not setup.ready:
         raise fault("TW503", site, "no vector-unit init ran yet", help=f"call {init} before it")
 
@@ -70,10 +68,9 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
         setup.owner, setup.table = "", False
     init = setup.site if form.stateful else None
     if init is not None and not same_variant(site, init):
-        raise fault(
-            "TW503", site, f"{form.init} prepared the {'exact' if variant_of(site, init) else 'approximate'} form",
-            help="give call and init the same template arguments", notes=earlier("the init that is in force", init),
-        )  # fmt: skip
+        message = f"{form.init} prepared the {'exact' if variant_of(site, init) else 'approximate'} form"
+        remedy = "give call and init the same template arguments"
+        raise fault("TW503", site, message, help=remedy, notes=earlier("the init that is in force", init))
     dst = machine.dst
     values = [dst.get(site, operands[index]) for index in plan.reads]
     try:
