@@ -89,11 +89,8 @@ def checked_param(thread: ThreadBuilder, row: TileOp, param: Param, dtype: str, 
     }
     words = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "a text"}
     if not fits[param.kind]:
-        raise thread.problem(
-            "TW004",
-            f"'{param.name}' of {row.name} must be {words[param.kind]} known at compile time, not {described(value)}",
-            help=param.summary or f"give {words[param.kind]}",
-        )
+        message = f"'{param.name}' of {row.name} must be {words[param.kind]} known at compile time, not {described(value)}"
+        raise thread.problem("TW004", message, help=param.summary or f"give {words[param.kind]}")
     if param.kind in ("int", "float"):
         _check_range(thread, f"'{param.name}' of {row.name}", value, _limits(param, dtype))
     return FloatAttr(float(value), f32) if param.kind == "float" else number_attr(value)
@@ -313,12 +310,9 @@ def require_known(thread: ThreadBuilder, block: Block, dims: Sequence[int]) -> N
 
 
 def _unknown_extent(thread: ThreadBuilder, what: str, parts: str, differ: Sequence[Span]) -> KernelError:
-    return thread.problem(
-        "TW112",
-        f"{what} has one of its {parts} in some iterations or on some cores, and all of them in others",
-        notes=tuple(Note("it is made here", place) for place in differ),
-        help="give reduced and full blocks a buffer each, or say ttl.block.broadcast(x, dims=[…]) where one element repeats",
-    )
+    message = f"{what} has one of its {parts} in some iterations or on some cores, and all of them in others"
+    remedy = "give reduced and full blocks a buffer each, or say ttl.block.broadcast(x, dims=[…]) where one element repeats"
+    return thread.problem("TW112", message, notes=tuple(Note("it is made here", place) for place in differ), help=remedy)
 
 
 def _repeated_matrices(
@@ -404,28 +398,20 @@ def reduced(
 
 def require_compute(thread: ThreadBuilder, what: str) -> None:
     if thread.kind != "compute":
-        raise thread.problem(
-            "TW013",
-            f"arithmetic on blocks ({what}) in data-movement thread '{thread.function.name}'",
-            help="data-movement threads only copy; do this in the function marked @ttl.compute()",
-        )
+        message = f"arithmetic on blocks ({what}) in data-movement thread '{thread.function.name}'"
+        remedy = "data-movement threads only copy; do this in the function marked @ttl.compute()"
+        raise thread.problem("TW013", message, help=remedy)
 
 
 def check_same(thread: ThreadBuilder, left: Block, right: Block) -> None:
     if left.shape != right.shape:
-        raise thread.problem(
-            "TW101",
-            f"blocks of {left.size_text} and {right.size_text} tiles do not combine",
-            label=f"{left.size_text} and {right.size_text}",
-            help="each dimension must have the same size on both sides, or size 1 on one of them",
-        )
+        message = f"blocks of {left.size_text} and {right.size_text} tiles do not combine"
+        remedy = "each dimension must have the same size on both sides, or size 1 on one of them"
+        raise thread.problem("TW101", message, label=f"{left.size_text} and {right.size_text}", help=remedy)
     if left.dtype != right.dtype:
-        raise thread.problem(
-            "TW102",
-            f"blocks of {left.dtype} and {right.dtype} do not combine",
-            label=f"{left.dtype} and {right.dtype}",
-            help="convert one side with ttl.math.typecast",
-        )
+        message = f"blocks of {left.dtype} and {right.dtype} do not combine"
+        remedy = "convert one side with ttl.math.typecast"
+        raise thread.problem("TW102", message, label=f"{left.dtype} and {right.dtype}", help=remedy)
 
 
 def operator_op(thread: ThreadBuilder, symbol: str) -> TileOp | Composite:

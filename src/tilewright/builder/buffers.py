@@ -170,13 +170,9 @@ def content(thread: ThreadBuilder, held: Acquisition) -> Block:
         remedy = "use the stored expression itself, or wait for the block"
         raise thread.problem("TW206", f"block of '{name}' is read after it was pushed", notes=note, help=remedy)
     if held.store is None:
-        raise thread.problem(
-            "TW203",
-            f"block of '{name}' is read, but it was only reserved and holds nothing yet",
-            label="reserved, not waited for",
-            notes=note,
-            help=f"store to it first, or wait() for '{name}' after the push; block += x adds to a block that starts from zero",
-        )
+        message = f"block of '{name}' is read, but it was only reserved and holds nothing yet"
+        remedy = f"store to it first, or wait() for '{name}' after the push; block += x adds to a block that starts from zero"
+        raise thread.problem("TW203", message, label="reserved, not waited for", notes=note, help=remedy)
     place = held.store.parent
     if held.joined is not None and place in thread.emitter.open_blocks():
         held.stored, held.joined = held.joined(), None

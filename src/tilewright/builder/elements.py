@@ -43,17 +43,14 @@ def call_element(thread: ThreadBuilder, name: str, args: list[Any], named: dict[
         remedy = f"ttl.{name}(block, row, column{', value' if writes else ''}), with a block from wait() or reserve()"
         raise thread.problem("TW004", f"{name} of {found}", help=remedy)
     if block.dtype not in WORDS:
-        raise thread.problem(
-            "TW004", f"{name} of a block of {block.dtype}, whose elements share exponents",
-            help=f"keep numbers in a tensor of {', '.join(WORDS)}",
-        )  # fmt: skip
+        remedy = f"keep numbers in a tensor of {', '.join(WORDS)}"
+        raise thread.problem("TW004", f"{name} of a block of {block.dtype}, whose elements share exponents", help=remedy)
     if writes and thread.kind == "compute":
         raise thread.problem("TW013", "raw_element_write in the compute thread", help="write elements in a data-movement thread")
     if not writes and thread.kind == "compute" and block.held.kind != "wait":
-        raise thread.problem(
-            "TW203", f"{name} of a block of '{block.held.buffer.name}' that was reserved", notes=_since(block),
-            help="the compute thread reads elements of blocks that it waited for",
-        )  # fmt: skip
+        message = f"{name} of a block of '{block.held.buffer.name}' that was reserved"
+        remedy = "the compute thread reads elements of blocks that it waited for"
+        raise thread.problem("TW203", message, notes=_since(block), help=remedy)
     *coordinates, value = args[1:] if writes and len(args) > 1 else [*args[1:], None]
     row, column = _place(thread, name, block, coordinates)
     return _write(thread, block, row, column, value, named) if writes else _read(thread, name, block, row, column, named)
@@ -69,19 +66,16 @@ def _place(thread: ThreadBuilder, name: str, block: Block, coordinates: list[Any
     require_tiles(thread, name, [block])
     sizes = [*block.shape[:-2], block.shape[-2] * TILE_ROWS, block.shape[-1] * TILE_COLS]
     if len(coordinates) != len(sizes):
-        raise thread.problem(
-            "TW004", f"{name} with {len(coordinates)} coordinates of a block of {len(sizes)} dimensions",
-            help=f"one element number for each: 0 to {', 0 to '.join(str(size - 1) for size in sizes)}",
-        )  # fmt: skip
+        message = f"{name} with {len(coordinates)} coordinates of a block of {len(sizes)} dimensions"
+        remedy = f"one element number for each: 0 to {', 0 to '.join(str(size - 1) for size in sizes)}"
+        raise thread.problem("TW004", message, help=remedy)
     for axis, (place, size) in enumerate(zip(coordinates, sizes, strict=True)):
         if not is_int_like(place):
             raise thread.problem("TW004", f"coordinate {axis} of {name} is {described(place)}", help="coordinates are integers")
         low, high = bounds(place)
         if high < 0 or low >= size:
-            raise thread.problem(
-                "TW103", f"element {low} of dimension {axis} of a block that has {size}",
-                help=f"elements are counted from 0 to {size - 1}, tiles have {TILE_ROWS}x{TILE_COLS}",
-            )  # fmt: skip
+            remedy = f"elements are counted from 0 to {size - 1}, tiles have {TILE_ROWS}x{TILE_COLS}"
+            raise thread.problem("TW103", f"element {low} of dimension {axis} of a block that has {size}", help=remedy)
     *outer, row, column = coordinates
     matrix: Value = 0
     for place, size in zip(outer, sizes, strict=False):
@@ -147,10 +141,8 @@ def _bits(thread: ThreadBuilder, dtype: str, value: Any) -> tuple[SSAValue, str]
         return thread.emitter.integer(value), BITS if integer else NUMBER
     elif is_number(value) and (not integer or isinstance(value, int)):
         return thread.emitter.integer(_constant(thread, dtype, value)), BITS
-    raise thread.problem(
-        "TW102", f"{described(value)} is written into a block of {dtype}",
-        help="an integer, a number, or an element of a block of bf16 or f32 into a block of either",
-    )  # fmt: skip
+    remedy = "an integer, a number, or an element of a block of bf16 or f32 into a block of either"
+    raise thread.problem("TW102", f"{described(value)} is written into a block of {dtype}", help=remedy)
 
 
 def _constant(thread: ThreadBuilder, dtype: str, value: float) -> int:

@@ -56,10 +56,8 @@ def external_name(thread: ThreadBuilder, name: str, args: list[Any], named: dict
 def _effect(thread: ThreadBuilder, word: str, buffer: CircularBuffer, tiles: Any) -> Effect:
     block = _block_tiles(buffer)
     if not isinstance(tiles, int) or isinstance(tiles, bool) or tiles < 1 or tiles % block:
-        raise thread.problem(
-            "TW004", f"DFBEffect.{word} of {described(tiles)} tiles of '{buffer.name}', whose blocks have {block}",
-            help=f"tiles= is a multiple of {block}",
-        )  # fmt: skip
+        message = f"DFBEffect.{word} of {described(tiles)} tiles of '{buffer.name}', whose blocks have {block}"
+        raise thread.problem("TW004", message, help=f"tiles= is a multiple of {block}")
     return Effect(word, buffer, tiles)
 
 
@@ -122,10 +120,9 @@ def _effects(thread: ThreadBuilder, given: Any) -> list[Effect]:
         for buffer in dict.fromkeys(effect.buffer for effect in effects):
             tiles = {word: sum(e.tiles for e in effects if e.buffer is buffer and e.word == word) for word in (begin, end)}
             if tiles[begin] != tiles[end]:
-                raise thread.problem(
-                    "TW202", f"external code {begin}s {tiles[begin]} tiles of '{buffer.name}' and {end}s {tiles[end]}",
-                    help=f"declare both: ttl.DFBEffect.{begin} and ttl.DFBEffect.{end}, of equally many tiles",
-                )  # fmt: skip
+                message = f"external code {begin}s {tiles[begin]} tiles of '{buffer.name}' and {end}s {tiles[end]}"
+                remedy = f"declare both: ttl.DFBEffect.{begin} and ttl.DFBEffect.{end}, of equally many tiles"
+                raise thread.problem("TW202", message, help=remedy)
     return effects
 
 

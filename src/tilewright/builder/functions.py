@@ -84,9 +84,8 @@ def parameters(thread: ThreadBuilder, op: TileOp | Composite, rest: list[Any], n
 def require_float(thread: ThreadBuilder, what: str, block: Block) -> None:
     """The matrix unit, and what else reads whole tiles, knows floats only."""
     if block.dtype not in FLOAT_DTYPES:
-        raise thread.problem(
-            "TW107", f"{what} does not work on {block.dtype}", help=f"it takes {', '.join(FLOAT_DTYPES)}; typecast first"
-        )
+        remedy = f"it takes {', '.join(FLOAT_DTYPES)}; typecast first"
+        raise thread.problem("TW107", f"{what} does not work on {block.dtype}", help=remedy)
 
 
 def require_rows_and_columns(thread: ThreadBuilder, what: str, block: Block) -> None:
@@ -312,9 +311,8 @@ def matmul(thread: ThreadBuilder, left: Any, right: Any) -> Block:
         require_rows_and_columns(thread, "matmul", side)
     sizes = f"{first.describe()} @ {second.describe()}"
     if first.shape[-1] != second.shape[-2]:
-        raise thread.problem(
-            "TW101", f"inner sizes of matmul differ: {sizes}", help="columns of the left block are rows of the right one"
-        )
+        remedy = "columns of the left block are rows of the right one"
+        raise thread.problem("TW101", f"inner sizes of matmul differ: {sizes}", help=remedy)
     if matrices(second.shape) != 1:
         raise thread.problem("TW101", f"a product with several matrices at once: {sizes}", help=MATRICES_APART)
     outer = (1,) * (len(second.shape) - len(first.shape)) + first.shape[:-2]
@@ -345,11 +343,8 @@ def _broadcast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
         or len(target) != len(source.shape)
         or any(small != large and axis not in dims for axis, (small, large) in enumerate(sizes))
     ):
-        raise thread.problem(
-            "TW101",
-            f"a block of {source.shape} tiles cannot be repeated along {list(dims)} to {target}",
-            help="dimensions in dims= have size 1, all others keep their size",
-        )
+        message = f"a block of {source.shape} tiles cannot be repeated along {list(dims)} to {target}"
+        raise thread.problem("TW101", message, help="dimensions in dims= have size 1, all others keep their size")
     if not grows_in_place(source.shape, target):
         message = f"a block of {source.shape} tiles is repeated along {list(dims)} to {target}"
         raise thread.problem("TW101", message, help=MATRICES_APART)

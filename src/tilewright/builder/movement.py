@@ -76,12 +76,9 @@ def release_buffer(thread: ThreadBuilder, buffer: CircularBuffer, word: str) -> 
 def publish(thread: ThreadBuilder, buffer: CircularBuffer) -> None:
     """``cb.publish()``: what a shard holds becomes blocks of the buffer that lies in it."""
     if buffer.tensor is None:
-        raise thread.problem(
-            "TW202",
-            f"publish() of '{buffer.name}', which has memory of its own",
-            notes=(Note("it is made here", buffer.span),),
-            help="reserve(), fill and push() its blocks; publish() is for make_tensor_backed_dfb",
-        )
+        message = f"publish() of '{buffer.name}', which has memory of its own"
+        remedy = "reserve(), fill and push() its blocks; publish() is for make_tensor_backed_dfb"
+        raise thread.problem("TW202", message, notes=(Note("it is made here", buffer.span),), help=remedy)
     thread.emitter.add(PublishCBOp, [thread.buffer(buffer)])
 
 
@@ -92,31 +89,22 @@ def release_block(thread: ThreadBuilder, block: Block, word: str) -> None:
         what = "an expression" if held is None else "a part of a block"
         raise thread.problem("TW202", f"{word}() of {what}", help="only a block of a buffer can be released")
     if RELEASE_OF[held.kind] != word:
-        raise thread.problem(
-            "TW202",
-            f"{word}() of a block that was acquired with {held.kind}()",
-            notes=(Note("acquired here", held.span),),
-            help=f"a block from {held.kind}() ends with {RELEASE_OF[held.kind]}()",
-        )
+        message = f"{word}() of a block that was acquired with {held.kind}()"
+        remedy = f"a block from {held.kind}() ends with {RELEASE_OF[held.kind]}()"
+        raise thread.problem("TW202", message, notes=(Note("acquired here", held.span),), help=remedy)
     older = [h for h in thread.held if h.buffer is held.buffer and h.kind == held.kind]
     if held in older and older[0] is not held:
-        raise thread.problem(
-            "TW202",
-            f"this block of '{held.buffer.name}' is released before an older one",
-            notes=(Note("the older one was acquired here", older[0].span),),
-            help="a buffer is a queue: release blocks in the order they were acquired",
-        )
+        message = f"this block of '{held.buffer.name}' is released before an older one"
+        remedy = "a buffer is a queue: release blocks in the order they were acquired"
+        raise thread.problem("TW202", message, notes=(Note("the older one was acquired here", older[0].span),), help=remedy)
     release_buffer(thread, held.buffer, word)
 
 
 def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> None:
     """``block.store(value)``, ``block += value``."""
     if thread.kind != "compute":
-        raise thread.problem(
-            "TW013",
-            f"store in data-movement thread '{thread.function.name}'",
-            help="only the compute thread stores; use ttl.copy",
-        )
+        message = f"store in data-movement thread '{thread.function.name}'"
+        raise thread.problem("TW013", message, help="only the compute thread stores; use ttl.copy")
     held = block.held
     if held is None:
         raise thread.problem("TW204", "store into an expression", help="store into a block from reserve()")
@@ -220,11 +208,8 @@ def copy(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Trans
     if named or len(args) != 2:
         raise thread.problem("TW004", "copy takes a source and a target", help="ttl.copy(tensor[0:1, 0:1], block)")
     if thread.kind == "compute":
-        raise thread.problem(
-            "TW014",
-            f"copy in compute thread '{thread.function.name}'",
-            help="copy in a function marked @ttl.datamovement(); the compute thread reads and stores blocks",
-        )
+        remedy = "copy in a function marked @ttl.datamovement(); the compute thread reads and stores blocks"
+        raise thread.problem("TW014", f"copy in compute thread '{thread.function.name}'", help=remedy)
     args = _with_blocks(thread, args)
     if any(isinstance(arg, (PipeEnd, Pipe)) for arg in args):
         return copy_through_pipe(thread, args)
@@ -270,9 +255,8 @@ def _with_blocks(thread: ThreadBuilder, args: list[Any]) -> list[Any]:
         kind = "wait" if position == 0 else "reserve"
         held = [acquired for acquired in thread.held if acquired.buffer is buffer and acquired.kind == kind]
         if not held:
-            raise thread.problem(
-                "TW004", f"copy of buffer '{buffer.name}', of which no block is held", help=f"{kind}() a block of it first"
-            )
+            remedy = f"{kind}() a block of it first"
+            raise thread.problem("TW004", f"copy of buffer '{buffer.name}', of which no block is held", help=remedy)
         other = args[1 - position]
         if isinstance(other, TensorSlice) and other.origin and _fits(buffer, other):
             erase_slice(other)
@@ -307,11 +291,8 @@ def _check_sizes(thread: ThreadBuilder, part: TensorSlice, block: Block) -> None
             help="make the slice as large as the block" + ("; indices count tiles of 32x32, not elements" if beyond else ""),
         )
     if part.dtype != block.dtype:
-        raise thread.problem(
-            "TW102",
-            f"tensor '{part.name}' holds {part.dtype}, the block {block.dtype}",
-            help="make the buffer like this tensor",
-        )
+        remedy = "make the buffer like this tensor"
+        raise thread.problem("TW102", f"tensor '{part.name}' holds {part.dtype}, the block {block.dtype}", help=remedy)
 
 
 def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -433,9 +414,8 @@ def _matrices(thread: ThreadBuilder, tensor: KernelTensor, ranges: Sequence[Rang
     """Several entries of the dimensions before rows and columns: their matrices fill a block one after the other."""
     *outer, rows, columns = ranges
     if math.prod(found.extent for found in outer) > MOST_PARTS:
-        raise thread.problem(
-            "TW109", f"more than {MOST_PARTS} matrices of '{tensor.name}' in one copy", help="copy them in several blocks"
-        )
+        remedy = "copy them in several blocks"
+        raise thread.problem("TW109", f"more than {MOST_PARTS} matrices of '{tensor.name}' in one copy", help=remedy)
     extents = (rows.extent, columns.extent)
     parts: list[tuple[TensorSlice, int]] = []
     for number, lead in enumerate(itertools.product(*(found.places for found in outer))):
@@ -456,9 +436,8 @@ def _gathered(thread: ThreadBuilder, tensor: KernelTensor, ranges: Sequence[Rang
     lead = [found.start for found in outer]
     across = len(columns.starts) > 1
     if rows.extent * (columns.extent if across else 1) > MOST_PARTS:
-        raise thread.problem(
-            "TW004", f"a list of more than {MOST_PARTS} places is too long to gather from", help="copy it in several blocks"
-        )
+        remedy = "copy it in several blocks"
+        raise thread.problem("TW004", f"a list of more than {MOST_PARTS} places is too long to gather from", help=remedy)
     parts: list[tuple[TensorSlice, int]] = []
     for place, row in enumerate(rows.places):
         first = place * columns.extent
@@ -505,22 +484,17 @@ def copy_through_pipe(thread: ThreadBuilder, args: list[Any]) -> Transfer:
     block, pipe = (args[0], args[1]) if sending else (args[1], args[0])
     side = "src" if sending else "dst"
     if not isinstance(block, Block) or block.held is None:
-        raise thread.problem(
-            "TW004", f"copy from {described(args[0])} to {described(args[1])}", help="the other side of a pipe is a block"
-        )
+        remedy = "the other side of a pipe is a block"
+        raise thread.problem("TW004", f"copy from {described(args[0])} to {described(args[1])}", help=remedy)
     end = pipe if isinstance(pipe, PipeEnd) else PipeEnd(net_of(thread, pipe), side, 0)
     if end.side != side:
         word, needed = ("sent into", "if_src") if sending else ("taken out of", "if_dst")
-        raise thread.problem(
-            "TW215", f"a block is {word} {end.describe()}", help=f"do this in the callback of {end.net.name}.{needed}"
-        )
+        remedy = f"do this in the callback of {end.net.name}.{needed}"
+        raise thread.problem("TW215", f"a block is {word} {end.describe()}", help=remedy)
     if not sending and block.held.kind != "reserve":
-        raise thread.problem(
-            "TW204",
-            f"a pipe delivers into a block of '{block.held.buffer.name}' that was waited for",
-            notes=(Note("waited for here", block.held.span),),
-            help="reserve() a block to receive into",
-        )
+        message = f"a pipe delivers into a block of '{block.held.buffer.name}' that was waited for"
+        remedy = "reserve() a block to receive into"
+        raise thread.problem("TW204", message, notes=(Note("waited for here", block.held.span),), help=remedy)
     span = thread.emitter.span
     ssa = net_pipe(thread, end)
     operands = [block.ssa, ssa] if sending else [ssa, block.ssa]
@@ -541,20 +515,14 @@ def grid_slice(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
     tensor, factors = values
     sizes = tensor.tile_shape
     if not is_list(factors) or len(factors) != len(sizes) or len(sizes) != 2:
-        raise thread.problem(
-            "TW109",
-            f"'{tensor.name}' has {len(sizes)} dimensions, block_factors is {described(factors)}",
-            help="one number of tiles for each of two dimensions",
-        )
+        message = f"'{tensor.name}' has {len(sizes)} dimensions, block_factors is {described(factors)}"
+        raise thread.problem("TW109", message, help="one number of tiles for each of two dimensions")
     if not all(isinstance(factor, int) and not isinstance(factor, bool) and factor >= 1 for factor in factors):
         raise thread.problem("TW004", "block_factors are integers of at least 1, known at compile time")
     places = [*thread.coordinates(), 0, 0][:2]
     for factor, size, cores in zip(factors, sizes, (*thread.build.grid, 1, 1), strict=False):
         if factor * cores > size:
-            raise thread.problem(
-                "TW103",
-                f"{cores} cores take {factor} tiles each of a dimension of '{tensor.name}' that has {size}",
-                help="smaller block_factors, or a smaller grid",
-            )
+            message = f"{cores} cores take {factor} tiles each of a dimension of '{tensor.name}' that has {size}"
+            raise thread.problem("TW103", message, help="smaller block_factors, or a smaller grid")
     starts = [make("*", place, factor) for place, factor in zip(places, factors, strict=True)]
     return emit_slice(thread, tensor, starts, tuple(factors))

@@ -213,20 +213,16 @@ def semaphore_method(
     thread: ThreadBuilder, owner: Semaphore | RemoteSemaphore, name: str, args: list[Any], named: dict[str, Any]
 ) -> Any:
     if thread.kind == "compute":
-        raise thread.problem(
-            "TW014",
-            f"semaphore in compute thread '{thread.function.name}'",
-            help="only data-movement threads reach semaphores; the compute thread waits for blocks of buffers",
-        )
+        remedy = "only data-movement threads reach semaphores; the compute thread waits for blocks of buffers"
+        raise thread.problem("TW014", f"semaphore in compute thread '{thread.function.name}'", help=remedy)
     values = [*args, *named.values()]
     if isinstance(owner, Semaphore) and name == "get_remote":
         return _remote(thread, owner, values)
     if isinstance(owner, Semaphore) and name == "get_remote_multicast":
         return _multicast(thread, owner, values)
     if isinstance(owner, RemoteSemaphore) and owner.multicast and name == "inc":
-        raise thread.problem(
-            "TW004", "a range of semaphores can be set, not increased", help="get_remote(core).inc(1) for each core"
-        )
+        remedy = "get_remote(core).inc(1) for each core"
+        raise thread.problem("TW004", "a range of semaphores can be set, not increased", help=remedy)
     if name == "inc" and not values:
         values = [1]
     if len(values) != 1 or not is_int_like(values[0]):
@@ -257,9 +253,8 @@ def _full_rank(thread: ThreadBuilder, core: tuple[Value, ...]) -> list[Value]:
     for place, size in zip(core, folded_grid(grid, len(core)), strict=True):
         low, high = bounds(place)
         if low >= size or high < 0:
-            raise thread.problem(
-                "TW110", f"core {described(place)} of the semaphore is outside the grid {grid}", help="cores count from 0"
-            )
+            remedy = "cores count from 0"
+            raise thread.problem("TW110", f"core {described(place)} of the semaphore is outside the grid {grid}", help=remedy)
     if len(core) >= len(grid):
         return list(core[: len(grid)])
     places = list(core[:-1])

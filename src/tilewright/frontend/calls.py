@@ -96,9 +96,8 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         remedy = "call a plain helper function" if what == "thread" else "call it in the body of the kernel, or make it a helper"
         raise thread.error("TW001", f"{what} '{callee.name}' is called inside a thread", node, help=remedy)
     if isinstance(callee, types.FunctionType) and is_of_language(callee):
-        raise thread.error(
-            "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
-        )
+        message = f"ttl.{callee.__name__} inside a thread"
+        raise thread.error("TW001", message, node, help="make buffers and threads in the body of the kernel")
     if isinstance(callee, type) and is_built_here(thread, callee, args, named):
         return build_object(thread, callee, args, named, node)
     if isinstance(callee, types.FunctionType) and not _is_host_function(thread, callee, args, named):

@@ -113,9 +113,8 @@ def subscript(thread: Thread, node: ast.Subscript) -> Any:
         require_tiles(thread, "a part", [owner])
         return _block_part(thread, owner, node)
     if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
-        raise thread.error(
-            "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
-        )
+        remedy = "a block is used as a whole; choose its size with shape="
+        raise thread.error("TW001", f"{described(owner)} cannot be indexed", node, help=remedy)
     if isinstance(node.slice, ast.Slice):
         parts = [
             None if part is None else thread.evaluate(part) for part in (node.slice.lower, node.slice.upper, node.slice.step)
@@ -460,9 +459,8 @@ def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: Kerne
         return Range((_integer(thread, index, place),))
     step = 1 if index.step is None else index.step
     if not isinstance(step, int) or step < 1:
-        raise thread.error(
-            "TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", place, help="a constant of at least 1"
-        )
+        remedy = "a constant of at least 1"
+        raise thread.error("TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", place, help=remedy)
     lower, upper = (place.lower or place, place.upper or place) if isinstance(place, ast.Slice) else (place, place)
     start = 0 if index.start is None else _integer(thread, index.start, lower)
     stop = size if index.stop is None else _integer(thread, index.stop, upper)

@@ -69,9 +69,8 @@ def _check_settings(thread: Thread, named: dict[str, Any], objects: list[Any], n
             raise thread.error("TW004", f"print has no argument '{key}' here", node, help=", ".join(SETTINGS))
     wanted = named.get("thread")
     if wanted is not None and (wanted not in PROCESSORS or thread.kind != "compute"):
-        raise thread.error(
-            "TW004", f"thread={wanted!r} in {thread.function.name}", node, help="in a compute thread: unpack, math or pack"
-        )
+        remedy = "in a compute thread: unpack, math or pack"
+        raise thread.error("TW004", f"thread={wanted!r} in {thread.function.name}", node, help=remedy)
 
 
 def spelt(value: Any) -> Any:
@@ -111,9 +110,8 @@ def _piece(thread: Thread, value: Any, numbers: list[Any], node: ast.AST) -> str
         for item in value.values() if is_dict(value) else value:
             _piece(thread, item, [], node)  # says what cannot be printed
     if hasattr(value, "ssa") or hasattr(value, "describe") or type(value).__module__.startswith(INTERNAL):
-        raise thread.error(
-            "TW004", f"print of {described(value)}", node, help="print blocks, buffers, tensors, text and integers"
-        )
+        remedy = "print blocks, buffers, tensors, text and integers"
+        raise thread.error("TW004", f"print of {described(value)}", node, help=remedy)
     return str(value).replace("{", "{{").replace("}", "}}")
 
 
@@ -122,9 +120,8 @@ def _subject(thread: Thread, value: Any, node: ast.AST) -> Subject:
         return Subject("buffer", thread.buffer(value))
     if isinstance(value, KernelTensor):
         if thread.kind == "compute":
-            raise thread.error(
-                "TW004", f"print of {described(value)} in a compute thread", node, help="print it where it is copied"
-            )
+            remedy = "print it where it is copied"
+            raise thread.error("TW004", f"print of {described(value)} in a compute thread", node, help=remedy)
         return Subject("tensor", thread.accessor(value))
     assert isinstance(value, Block)
     if value.held is None:

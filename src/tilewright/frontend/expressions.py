@@ -79,9 +79,8 @@ TENSOR_METHODS = {
 def evaluate(thread: Thread, node: ast.expr) -> Any:
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise thread.error(
-            "TW001", f"{construct(node)} in a kernel", node, help="compute it before the thread, in the kernel's body"
-        )
+        remedy = "compute it before the thread, in the kernel's body"
+        raise thread.error("TW001", f"{construct(node)} in a kernel", node, help=remedy)
     return handler(thread, node)
 
 
@@ -227,9 +226,8 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
 def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
     for side in (left, right):
         if not is_int_like(side):
-            raise thread.error(
-                "TW004", f"{symbol} on an integer of this core and {described(side)}", node, help="both sides must be integers"
-            )
+            message = f"{symbol} on an integer of this core and {described(side)}"
+            raise thread.error("TW004", message, node, help="both sides must be integers")
     thread.at(node)
     if symbol in ("<<", ">>") and isinstance(right, int) and right >= 0:
         return make("*" if symbol == "<<" else "//", left, 1 << right)

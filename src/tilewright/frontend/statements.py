@@ -78,9 +78,8 @@ def _augmented(thread: Thread, node: ast.AugAssign) -> None:
     if held is not None and (held.kind == "reserve" or isinstance(node.op, ast.Add)):
         if not isinstance(node.op, ast.Add):
             symbol = BINARY[type(node.op)]
-            raise thread.error(
-                "TW204", f"{symbol}= on a reserved block", node, help="block += x accumulates; otherwise use store()"
-            )
+            remedy = "block += x accumulates; otherwise use store()"
+            raise thread.error("TW204", f"{symbol}= on a reserved block", node, help=remedy)
         thread.at(node)
         movement.store(thread, current, carried.for_store(thread, value, current, node), True)
         return

@@ -247,9 +247,8 @@ def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: A
     try:
         return function(*args)
     except Exception as error:
-        raise thread.error(
-            "TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time"
-        ) from None
+        remedy = "this expression is evaluated at compile time"
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help=remedy) from None
 
 
 def truth(thread: Thread, value: Any, node: ast.AST) -> Any:

@@ -94,9 +94,8 @@ class TileLangKernel(Kernel, TileLangFunction):
         return self._matched(values)
 
     def _missing(self, name: str) -> Exception:
-        return fail(
-            "TW004", f"{self.name}: '{name}' is missing", caller_span(self.name), help=f"its parameters are {self.signature}"
-        )
+        remedy = f"its parameters are {self.signature}"
+        return fail("TW004", f"{self.name}: '{name}' is missing", caller_span(self.name), help=remedy)
 
     def _matched(self, values: list[Any]) -> list[Any]:
         """Sizes that the call decides, set from the tensors given."""

@@ -36,10 +36,8 @@ def group_number(groups: list[AllocationGroup], group: Any) -> int | None:
     if group is None:
         return None
     if not isinstance(group, AllocationGroup):
-        raise fail(
-            "TW004", f"allocation_group is {group!r}", caller_span("make_dfb", "make_dataflow_buffer_like"),
-            help="make one with ttl.make_dfb_allocation_group()",
-        )  # fmt: skip
+        remedy = "make one with ttl.make_dfb_allocation_group()"
+        raise fail("TW004", f"allocation_group is {group!r}", caller_span("make_dfb", "make_dataflow_buffer_like"), help=remedy)
     if group not in groups:
         groups.append(group)
     return groups.index(group)
@@ -255,9 +253,8 @@ def _check_sharded(spec: TensorSpec, span: Span) -> None:
         found = "its shards lie in DRAM" if spec.memory != "l1" else "it has more than two sharded dimensions"
     else:
         found = "it is not sharded"
-    raise fail(
-        "TW111", f"tensor '{spec.name}' cannot hold a buffer: {found}", span, help=f"place it with {SHARDED_CONFIG}, in tiles"
-    )
+    remedy = f"place it with {SHARDED_CONFIG}, in tiles"
+    raise fail("TW111", f"tensor '{spec.name}' cannot hold a buffer: {found}", span, help=remedy)
 
 
 def _first_tile(byte_offset: Any, spec: TensorSpec, span: Span) -> int:

@@ -420,9 +420,8 @@ class KernelFunction:
         try:
             bound = self.signature.bind(*args, **named)
         except TypeError as error:
-            raise fail(
-                "TW004", f"{self.name}: {error}", caller_span(self.name), help=f"its parameters are {self.signature}"
-            ) from None
+            remedy = f"its parameters are {self.signature}"
+            raise fail("TW004", f"{self.name}: {error}", caller_span(self.name), help=remedy) from None
         bound.apply_defaults()
         span = caller_span(self.name)
         values = {

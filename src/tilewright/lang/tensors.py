@@ -384,9 +384,8 @@ def _host_array(value: Any) -> NDArray[Any]:
         return plain.float().numpy() if plain.is_floating_point() else plain.numpy()
     inner = getattr(value, "array", None)
     if inner is None:
-        raise fail(
-            "TW106", f"{type(value).__name__} has no values on the host", help="pass NumPy or torch tensors to the simulator"
-        )
+        remedy = "pass NumPy or torch tensors to the simulator"
+        raise fail("TW106", f"{type(value).__name__} has no values on the host", help=remedy)
     return inner
 
 

@@ -70,9 +70,8 @@ class TensorType:
     def match(self, shape: tuple[int, ...], name: str, span: Any) -> None:
         """Sizes the call decides get their value here; the others must agree."""
         if len(shape) != len(self.shape):
-            raise fail(
-                "TW109", f"'{name}' has shape {shape}, the kernel declares {self.shape}", span, help="pass a tensor of that rank"
-            )
+            remedy = "pass a tensor of that rank"
+            raise fail("TW109", f"'{name}' has shape {shape}, the kernel declares {self.shape}", span, help=remedy)
         for wanted, found in zip(self.shape, shape, strict=True):
             if isinstance(wanted, Dimension):
                 if wanted.size is None:
@@ -305,9 +304,8 @@ class TensorArguments:
             return layout.packed(made_values(layout.made, layout.shape))
         source = self._content(origin.tensor)
         if not _on_host(source):
-            raise fail(
-                "TW105", f"parts of a tensor on a device are gathered or added up ('{layout.name}')", help="pass a host tensor"
-            )
+            remedy = "pass a host tensor"
+            raise fail("TW105", f"parts of a tensor on a device are gathered or added up ('{layout.name}')", help=remedy)
         if isinstance(origin, Parts):
             return layout.packed(np.zeros(layout.shape, _values(np.zeros(1), layout.dtype).dtype))
         values = _values(source, layout.dtype)

@@ -111,12 +111,8 @@ class GridMachine:
         if position >= len(pipes):
             net = self.nets[event.buffer]
             word, verb = ("source", "sends into") if side == "src" else ("destination", "receives from")
-            raise Clash(
-                "TW215",
-                f"core {cursor.core} {verb} '{net.name}', but it is no {word} of it",
-                event,
-                f"{net.name}.if_{side}(…) runs its function on the right cores only",
-            )
+            message = f"core {cursor.core} {verb} '{net.name}', but it is no {word} of it"
+            raise Clash("TW215", message, event, f"{net.name}.if_{side}(…) runs its function on the right cores only")
         return pipes[position]
 
     def _post(self, cursor: Cursor, event: Event) -> bool:
@@ -233,12 +229,8 @@ class GridMachine:
             return PipeSpec((0,) * len(self.grid), given, False).target_cores(self.grid)
         core = tuple(event.args[1:] if given is None else given)
         if not all(0 <= place < size for place, size in zip(core, self.grid, strict=True)):
-            raise Clash(
-                "TW110",
-                f"core {cursor.core} changes a semaphore of core {core}, which is outside the grid {self.grid}",
-                event,
-                "guard the cores at the edge with an if",
-            )
+            message = f"core {cursor.core} changes a semaphore of core {core}, which is outside the grid {self.grid}"
+            raise Clash("TW110", message, event, "guard the cores at the edge with an if")
         return (core,)
 
     def _set(self, cursor: Cursor, event: Event) -> bool:

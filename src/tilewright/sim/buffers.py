@@ -86,42 +86,32 @@ class Buffer(Ring):
 
     def push_back(self, site: Site, count: int) -> None:
         if count > self.reserved:
-            raise fault(
-                "TW507", site, f"pushes {count} tiles of {self.label}, but {self.reserved} are reserved",
-                help="call cb_reserve_back for as many tiles first",
-            )  # fmt: skip
+            remedy = "call cb_reserve_back for as many tiles first"
+            raise fault("TW507", site, f"pushes {count} tiles of {self.label}, but {self.reserved} are reserved", help=remedy)
         if self.passes_end(self.write, count):
             raise self._not_at_end(site, count, self.write, "push")
         if any(tile is LANDING for tile in self.slots[self.write : self.write + count]):
-            raise fault(
-                "TW510", site, f"pushes tiles of {self.label} whose NoC reads have not landed",
-                help="call noc_async_read_barrier before the push",
-            )  # fmt: skip
+            remedy = "call noc_async_read_barrier before the push"
+            raise fault("TW510", site, f"pushes tiles of {self.label} whose NoC reads have not landed", help=remedy)
         self.packed = 0
         self.push(count)
 
     def pop_front(self, site: Site, count: int) -> None:
         if count > self.waited:
-            raise fault(
-                "TW508", site, f"pops {count} tiles of {self.label}, but {self.waited} were waited for",
-                help="call cb_wait_front for as many tiles first",
-            )  # fmt: skip
+            remedy = "call cb_wait_front for as many tiles first"
+            raise fault("TW508", site, f"pops {count} tiles of {self.label}, but {self.waited} were waited for", help=remedy)
         if self.passes_end(self.read, count):
             raise self._not_at_end(site, count, self.read, "pop")
         if self.leaving and any(self.read <= slot < self.read + count for slot in self.leaving):
-            raise fault(
-                "TW510", site, f"pops tiles of {self.label} that a NoC write may still be reading",
-                help="call noc_async_write_barrier before the pop",
-            )  # fmt: skip
+            remedy = "call noc_async_write_barrier before the pop"
+            raise fault("TW510", site, f"pops tiles of {self.label} that a NoC write may still be reading", help=remedy)
         self.pop(count)
 
     def front_slot(self, site: Site, tile: int) -> int:
         """Slot of a tile counted from the read pointer."""
         if not 0 <= tile < self.waited:
-            raise fault(
-                "TW506", site, f"reads tile {tile} of {self.label}, but {self.waited} tiles were waited for since the last pop",
-                help="wait for the tile with cb_wait_front before it is used",
-            )  # fmt: skip
+            message = f"reads tile {tile} of {self.label}, but {self.waited} tiles were waited for since the last pop"
+            raise fault("TW506", site, message, help="wait for the tile with cb_wait_front before it is used")
         slot = self.read + tile
         if slot >= self.capacity:
             raise self._not_at_end(site, tile + 1, self.read, "read")
@@ -147,10 +137,8 @@ class Buffer(Ring):
     def back_slot(self, site: Site, tile: int) -> int:
         """Slot of a tile counted from the write pointer."""
         if not 0 <= tile < self.reserved:
-            raise fault(
-                "TW506", site, f"writes tile {tile} of {self.label}, but {self.reserved} tiles are reserved",
-                help="reserve the tile with cb_reserve_back before it is written",
-            )  # fmt: skip
+            remedy = "reserve the tile with cb_reserve_back before it is written"
+            raise fault("TW506", site, f"writes tile {tile} of {self.label}, but {self.reserved} tiles are reserved", help=remedy)
         slot = self.write + tile
         if slot >= self.capacity:
             raise self._not_at_end(site, tile + 1, self.write, "write")
@@ -163,37 +151,26 @@ class Buffer(Ring):
 
     def _check_producer(self, site: Site) -> None:
         if self.producer is not None and (self.producer.thread, self.producer.role) != (site.thread, site.role):
-            raise fault(
-                "TW515", site, f"{self.label} already has a producer: {self.producer.processor}",
-                notes=earlier("the first producer", self.producer),
-            )  # fmt: skip
+            message = f"{self.label} already has a producer: {self.producer.processor}"
+            raise fault("TW515", site, message, notes=earlier("the first producer", self.producer))
         self.producer = site
 
     def _check_consumer(self, site: Site) -> None:
         if self.consumer is not None and (self.consumer.thread, self.consumer.role) != (site.thread, site.role):
-            raise fault(
-                "TW515", site, f"{self.label} already has a consumer: {self.consumer.processor}",
-                notes=earlier("the first consumer", self.consumer),
-            )  # fmt: skip
+            message = f"{self.label} already has a consumer: {self.consumer.processor}"
+            raise fault("TW515", site, message, notes=earlier("the first consumer", self.consumer))
         self.consumer = site
 
     def _too_small(self, site: Site, count: int, verb: str) -> Exception:
         if self.missing:
-            return fault(
-                "TW220", site, f"{verb} {count} tiles of {self.label}, which this core does not have",
-                help="widen the core_ranges of the buffer",
-            )  # fmt: skip
-        return fault(
-            "TW505", site, f"{verb} {count} tiles of {self.label}, which holds only {self.capacity}",
-            help="enlarge the buffer or use smaller blocks",
-        )  # fmt: skip
+            remedy = "widen the core_ranges of the buffer"
+            return fault("TW220", site, f"{verb} {count} tiles of {self.label}, which this core does not have", help=remedy)
+        remedy = "enlarge the buffer or use smaller blocks"
+        return fault("TW505", site, f"{verb} {count} tiles of {self.label}, which holds only {self.capacity}", help=remedy)
 
     def _not_at_end(self, site: Site, count: int, start: int, what: str) -> Exception:
-        return fault(
-            "TW505", site,
-            f"a {what} of {count} tiles from slot {start} of {self.label} passes its end at {self.capacity}",
-            help="let the block size divide the number of tiles of the buffer",
-        )  # fmt: skip
+        message = f"a {what} of {count} tiles from slot {start} of {self.label} passes its end at {self.capacity}"
+        return fault("TW505", site, message, help="let the block size divide the number of tiles of the buffer")
 
     def _not_there(self, site: Site, tile: int, *, landing: bool) -> Exception:
         if landing:

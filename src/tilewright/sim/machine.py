@@ -127,9 +127,8 @@ class Dst:
 
     def _need_math(self, site: Site, first: int, last: int) -> None:
         if not self.halves.math_holds:
-            raise fault(
-                "TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit"
-            )
+            remedy = "place the call between tile_regs_acquire and tile_regs_commit"
+            raise fault("TW509", site, "math does not hold DST", help=remedy)
         if not 0 <= first <= last < self.capacity:
             raise self._outside(site, first if first < 0 else last)
 
@@ -179,9 +178,8 @@ class Dst:
     def get_packed(self, site: Site, index: int) -> Any:
         """A slot the packer reads."""
         if not self.halves.pack_holds:
-            raise fault(
-                "TW509", site, "the packer does not hold DST", help="place the call between tile_regs_wait and tile_regs_release"
-            )
+            remedy = "place the call between tile_regs_wait and tile_regs_release"
+            raise fault("TW509", site, "the packer does not hold DST", help=remedy)
         if not 0 <= index < self.capacity:
             raise self._outside(site, index)
         value = self.packing[index]
@@ -190,16 +188,12 @@ class Dst:
         return value
 
     def _outside(self, site: Site, index: int) -> Exception:
-        return fault(
-            "TW504", site, f"DST index {index}, but this configuration has {self.capacity} tiles per acquire",
-            help="use fewer tiles per acquire",
-        )  # fmt: skip
+        message = f"DST index {index}, but this configuration has {self.capacity} tiles per acquire"
+        return fault("TW504", site, message, help="use fewer tiles per acquire")
 
     def _unwritten(self, site: Site, index: int) -> Exception:
-        return fault(
-            "TW502", site, f"reads DST[{index}], which nothing wrote since the section was acquired",
-            help="it reads as zero on the device; write it first",
-        )  # fmt: skip
+        remedy = "it reads as zero on the device; write it first"
+        return fault("TW502", site, f"reads DST[{index}], which nothing wrote since the section was acquired", help=remedy)
 
 
 MOST_TILE_PRODUCTS = 4096  # operands of about 32 MB
@@ -389,10 +383,8 @@ class Machine:
         if (pages < 0).any() or (pages >= tensor.count).any():
             worst = int(np.flatnonzero((pages < 0) | (pages >= tensor.count))[0])
             name, core = tensor.spec.name, self.cores[worst]
-            raise fault(
-                "TW513", site, f"page {int(pages[worst])} of tensor '{name}' on core {core}: it has {tensor.count} pages",
-                help="check the slice bounds on the cores at the edge of the grid",
-            )  # fmt: skip
+            message = f"page {int(pages[worst])} of tensor '{name}' on core {core}: it has {tensor.count} pages"
+            raise fault("TW513", site, message, help="check the slice bounds on the cores at the edge of the grid")
         return pages
 
 

@@ -188,11 +188,8 @@ class ComputeThread(TileThread):
         return tile
 
     def _unwritten(self, fragment: Fragment) -> Exception:
-        return self.problem(
-            "TW203",
-            f"fragment '{fragment.name}' is read before anything was written to it",
-            help=f"copy into it, T.clear({fragment.name}) or T.fill({fragment.name}, value) first",
-        )
+        remedy = f"copy into it, T.clear({fragment.name}) or T.fill({fragment.name}, value) first"
+        return self.problem("TW203", f"fragment '{fragment.name}' is read before anything was written to it", help=remedy)
 
     # Statements -------------------------------------------------------------------------------------------------------
 

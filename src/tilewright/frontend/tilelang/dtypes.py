@@ -73,11 +73,8 @@ def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
     name = element_name(dtype)
     found = TILE_FORMATS.get(name)
     if found is None:
-        raise Trouble(
-            "TW107",
-            f"tiles cannot hold {name}",
-            help="use float16 (held as float32), 8-bit types (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
-        )
+        remedy = "use float16 (held as float32), 8-bit types (held as bfloat16), bfloat16, float32, int32, uint32 or uint16"
+        raise Trouble("TW107", f"tiles cannot hold {name}", help=remedy)
     if name == "float16" and reading is not None:
         reading.note("float16 travels as float32, which keeps its bits", "no unit computes in IEEE half; bfloat16 is faster")
     if name in (*SMALL_INTEGERS, *SMALL_FLOATS) and reading is not None:
@@ -100,9 +97,8 @@ def fitted(dtype: str, value: Expression) -> Expression:
     if dtype in SMALL_INTEGERS and not _is_whole(value):
         return Apply("trunc", (value,))
     if dtype in SMALL_FLOATS and not _is_of(value, dtype):
-        raise Trouble(
-            "TW107", f"a value is rounded to {dtype}", help="no unit does that: store bfloat16, and convert it on the host"
-        )
+        remedy = "no unit does that: store bfloat16, and convert it on the host"
+        raise Trouble("TW107", f"a value is rounded to {dtype}", help=remedy)
     return value
 
 

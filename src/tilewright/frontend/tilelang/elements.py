@@ -60,11 +60,8 @@ def _whole(value: Expression, target: Fragment) -> Expression:
         raise Trouble("TW001", "an element outside T.Parallel", help="use whole fragments here, or write the loop as T.Parallel")
     if isinstance(value, Read):
         if value.fragment.shape != target.shape:
-            raise Trouble(
-                "TW101",
-                f"fragment '{value.fragment.name}' {value.fragment.shape} does not fit '{target.name}' {target.shape}",
-                help="both sides need the same shape; T.Parallel loops can broadcast",
-            )
+            message = f"fragment '{value.fragment.name}' {value.fragment.shape} does not fit '{target.name}' {target.shape}"
+            raise Trouble("TW101", message, help="both sides need the same shape; T.Parallel loops can broadcast")
         return promoted(whole(value.fragment))
     if isinstance(value, (Position, Total)):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
@@ -117,18 +114,12 @@ def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...])
     sizes = [size for size, index in zip(target.shape, indices, strict=True) if index in reading.parallel]
     covered = all(reading.parallel[leaf] == size for leaf, size in zip(used, sizes, strict=True))
     if any(index != 0 for index in fixed) or len(set(used)) != len(used) or len(used) + target.shape.count(1) < len(target.shape):
-        raise Trouble(
-            "TW001",
-            f"this store does not address '{target.name}' element by element",
-            help="index it with the variables of T.Parallel themselves, as in C[i, j]",
-        )
+        remedy = "index it with the variables of T.Parallel themselves, as in C[i, j]"
+        raise Trouble("TW001", f"this store does not address '{target.name}' element by element", help=remedy)
     if not covered:
         extents = tuple(reading.parallel[leaf] for leaf in used)
-        raise Trouble(
-            "TW104",
-            f"T.Parallel covers {extents} of fragment '{target.name}' {target.shape}",
-            help="loop over the whole fragment, or allocate one of that size",
-        )
+        remedy = "loop over the whole fragment, or allocate one of that size"
+        raise Trouble("TW104", f"T.Parallel covers {extents} of fragment '{target.name}' {target.shape}", help=remedy)
     return (used[0], used[1]) if len(used) == 2 else (used[0], None)
 
 
@@ -177,11 +168,9 @@ class Resolver:
             found = self.reading.parts.gathered(self.reading, fragment, indices) if leaves or not known else None
             if found is not None:
                 return self._read(found)
-            raise Trouble(
-                "TW001",
-                f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column",
-                help="offsets, strides and gathers are not supported: copy the part you need to a fragment of its own",
-            )
+            message = f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column"
+            remedy = "offsets, strides and gathers are not supported: copy the part you need to a fragment of its own"
+            raise Trouble("TW001", message, help=remedy)
         for leaf, size in zip(leaves, sizes, strict=True):
             if self.reading.parallel[leaf] != size:
                 extent = self.reading.parallel[leaf]
@@ -200,11 +189,8 @@ class Resolver:
 
     def _required(self, form: str, fits: bool, fragment: Fragment) -> str:
         if not fits:
-            raise Trouble(
-                "TW001",
-                f"'{fragment.name}' is read along a dimension that '{self.target.name}' does not have",
-                help="reduce it first: T.reduce_sum, T.reduce_max, T.reduce_min",
-            )
+            message = f"'{fragment.name}' is read along a dimension that '{self.target.name}' does not have"
+            raise Trouble("TW001", message, help="reduce it first: T.reduce_sum, T.reduce_max, T.reduce_min")
         return form
 
 
@@ -235,9 +221,8 @@ def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tup
         terms, _ = linear(index)
         own = [(term, factor) for term, factor in terms if term in reading.parallel]
         if len(own) > 1 or any(factor != 1 for _, factor in own):
-            raise Trouble(
-                "TW001", f"a stride or a gather in an index of tensor '{tensor.name}'", help="index it with start + variable"
-            )
+            remedy = "index it with start + variable"
+            raise Trouble("TW001", f"a stride or a gather in an index of tensor '{tensor.name}'", help=remedy)
         if own:
             leaf = own[0][0]
             assert isinstance(leaf, Leaf)
@@ -249,9 +234,8 @@ def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tup
             extents.append(1)
         starts.append(index)
     if not leaves:
-        raise Trouble(
-            "TW001", f"a single element of tensor '{tensor.name}'", help="read whole blocks: scalars do not reach the tile units"
-        )
+        remedy = "read whole blocks: scalars do not reach the tile units"
+        raise Trouble("TW001", f"a single element of tensor '{tensor.name}'", help=remedy)
     return Window(tensor, tuple(starts), tuple(extents)), tuple(leaves)
 
 
@@ -286,11 +270,8 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
         raise wrong_index_count(tensor, len(indices))
     refuse_data(indices, f"a store to tensor '{tensor.name}'")
     if beyond_bounds(reading.conditions, tensor, indices):
-        raise Trouble(
-            "TW001",
-            f"a store to tensor '{tensor.name}' under a condition on elements",
-            help="blocks are stored whole: choose the values with T.if_then_else (bounds of the tensor may stand as conditions)",
-        )
+        remedy = "blocks are stored whole: choose the values with T.if_then_else (bounds of the tensor may stand as conditions)"
+        raise Trouble("TW001", f"a store to tensor '{tensor.name}' under a condition on elements", help=remedy)
     window, leaves = _window(reading, tensor, indices)
     shape = tuple(reading.parallel[leaf] for leaf in leaves)
     fragment = reading.fragment(shape, tensor.dtype, "fragment", f"{tensor.name}_block")
@@ -332,11 +313,8 @@ class Predication:
         reading = self.reading
         reading.place = statement.place
         if isinstance(statement, Store):
-            raise Trouble(
-                "TW007",
-                "a store to a tensor under an if on data",
-                help="store in any case, behind the if; what the fragment holds by then may depend on the condition",
-            )
+            remedy = "store in any case, behind the if; what the fragment holds by then may depend on the condition"
+            raise Trouble("TW007", "a store to a tensor under an if on data", help=remedy)
         if isinstance(statement, Loop):
             statement = replace(statement, body=self._nested(statement.body))
         elif isinstance(statement, Branch):

@@ -161,11 +161,8 @@ class PositionWriter:
             return Number(float(value))
         low, high = bounds(value)
         if high - low >= MOST_SCALARS:
-            raise Trouble(
-                "TW007",
-                "a number that only the device knows in an element expression",
-                help="add it to a parallel variable in steps of 32, as in k * 64 + j",
-            )
+            remedy = "add it to a parallel variable in steps of 32, as in k * 64 + j"
+            raise Trouble("TW007", "a number that only the device knows in an element expression", help=remedy)
         leaf = self.axes[1] or self.axes[0]
         assert leaf is not None
         extent = self.reading.parallel[leaf]
@@ -182,11 +179,8 @@ class PositionWriter:
         fixed = tuple(index if isinstance(index, int) else None for index in indices)
         sizes = tuple(size for size, index in zip(tensor.shape, fixed, strict=True) if index is None)
         if math.prod(sizes) > MOST_ELEMENTS:
-            raise Trouble(
-                "TW001",
-                f"a single element of tensor '{tensor.name}', which has {math.prod(sizes)}",
-                help=f"copy whole blocks; single elements are for tensors of up to {MOST_ELEMENTS}",
-            )
+            remedy = f"copy whole blocks; single elements are for tensors of up to {MOST_ELEMENTS}"
+            raise Trouble("TW001", f"a single element of tensor '{tensor.name}', which has {math.prod(sizes)}", help=remedy)
         origin, shape = Origin(tensor.index, fixed), (*sizes, extent)
         same = [t for t in self.reading.tensors if t.origin == origin and t.shape == shape]
         holder = (
@@ -340,11 +334,9 @@ def gathered(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> Re
     inside = [leaf for leaf in reading.parallel if leaf in used]
     sizes = [leaf.high - leaf.low + 1 for leaf in (*around, *inside)]
     if any(leaf.high >= UNBOUNDED for leaf in around) or math.prod(sizes) > MOST_GATHERED:
-        raise Trouble(
-            "TW001",
-            f"a stride or a gather in an index of tensor '{tensor.name}' that needs {math.prod(sizes)} elements",
-            help=f"index it with start + variable, or gather on the host; up to {MOST_GATHERED} elements are gathered for you",
-        )
+        message = f"a stride or a gather in an index of tensor '{tensor.name}' that needs {math.prod(sizes)} elements"
+        remedy = f"index it with start + variable, or gather on the host; up to {MOST_GATHERED} elements are gathered for you"
+        raise Trouble("TW001", message, help=remedy)
     gather = Gather(tensor.index, indices, (*around, *inside))
     same = [each for each in reading.tensors if each.origin == gather]
     holder = (

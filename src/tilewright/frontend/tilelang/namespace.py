@@ -142,9 +142,8 @@ def truncated_remainder(left: Any, right: Any) -> Any:
 
 
 def refuse_reinterpretation(*_args: Any) -> Any:
-    raise Trouble(
-        "TW001", "bytes read as another type", help="convert values with T.cast; packed formats come in as bfp8_b tensors"
-    )
+    remedy = "convert values with T.cast; packed formats come in as bfp8_b tensors"
+    raise Trouble("TW001", "bytes read as another type", help=remedy)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -253,12 +252,8 @@ class Action:
     def __call__(self, *args: Any, **named: Any) -> Any:
         reading = current(f"T.{self.name}")
         if reading.parallel and self.name not in ELEMENTWISE:
-            raise Trouble(
-                "TW001",
-                f"T.{self.name} inside T.Parallel",
-                help="elements are computed all at once; put it before or after",
-                word=self.name,
-            )
+            remedy = "elements are computed all at once; put it before or after"
+            raise Trouble("TW001", f"T.{self.name} inside T.Parallel", help=remedy, word=self.name)
         wrong = next((word for word in named if word.startswith(MEANINGFUL) and word not in self._parameters()), None)
         if wrong is not None:
             raise Trouble("TW004", f"T.{self.name} has no argument '{wrong}'", help=self._usage(), word=self.name)

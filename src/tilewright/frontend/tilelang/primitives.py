@@ -128,9 +128,8 @@ def window_like(outside: Tensor | Corner | Window, fragment: Fragment) -> Window
     starts: tuple[Value, ...] = (0,) * len(tensor.shape) if isinstance(outside, Tensor) else outside.starts
     shape = fragment.shape if len(fragment.shape) <= len(tensor.shape) else squeezed(fragment.shape)
     if len(shape) > len(tensor.shape):
-        raise Trouble(
-            "TW109", f"fragment '{fragment.name}' {fragment.shape} from tensor '{tensor.name}' {tensor.shape}", word="copy"
-        )
+        message = f"fragment '{fragment.name}' {fragment.shape} from tensor '{tensor.name}' {tensor.shape}"
+        raise Trouble("TW109", message, word="copy")
     return Window(tensor, starts, (*((1,) * (len(tensor.shape) - len(shape))), *shape))
 
 
@@ -163,21 +162,14 @@ def gemm(
         raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", help="allocate (1, n) or (n, 1)", word="gemm")
     for one in (first, second, total):
         if one.format not in FLOATS:
-            raise Trouble(
-                "TW107",
-                f"T.gemm with '{one.name}' of {one.dtype}",
-                help="the matrix unit multiplies bfloat16 (8-bit types too) and float32, and adds in float32, not exactly",
-                word="gemm",
-            )
+            remedy = "the matrix unit multiplies bfloat16 (8-bit types too) and float32, and adds in float32, not exactly"
+            raise Trouble("TW107", f"T.gemm with '{one.name}' of {one.dtype}", help=remedy, word="gemm")
     rows, inner = first.shape[::-1] if transpose_A else first.shape
     depth, columns = second.shape[::-1] if transpose_B else second.shape
     if inner != depth or total.shape != (rows, columns):
-        raise Trouble(
-            "TW101",
-            f"sizes of T.gemm do not fit: ({rows}, {inner}) @ ({depth}, {columns}) into {total.shape}",
-            help="columns of the left are rows of the right; transpose_A and transpose_B turn them",
-            word="gemm",
-        )
+        message = f"sizes of T.gemm do not fit: ({rows}, {inner}) @ ({depth}, {columns}) into {total.shape}"
+        remedy = "columns of the left are rows of the right; transpose_A and transpose_B turn them"
+        raise Trouble("TW101", message, help=remedy, word="gemm")
     product = Product(first, second, bool(transpose_A), bool(transpose_B))
     fresh: list[Statement] = [Assign(total, product, reading.place)]
     adding: list[Statement] = [Assign(total, Apply("+", (whole(total), product)), reading.place)]
@@ -330,12 +322,8 @@ def atomic_add(reading: Reading, dst: Any, value: Any, *_hints: Any, **_named: A
         store_element(reading, holder, tuple(map(plain, (*around, *dst.indices))), value)
         return
     if not isinstance(dst, (Tensor, Corner, Window)) or not isinstance(value, Fragment):
-        raise Trouble(
-            "TW004",
-            "T.atomic_add takes a place in a tensor and what is added to it",
-            help="T.atomic_add(C[by * 32, bx * 32], fragment), or elements of both inside T.Parallel",
-            word="atomic_add",
-        )
+        remedy = "T.atomic_add(C[by * 32, bx * 32], fragment), or elements of both inside T.Parallel"
+        raise Trouble("TW004", "T.atomic_add takes a place in a tensor and what is added to it", help=remedy, word="atomic_add")
     window = window_like(dst, value)
     holder, around = _parts(reading, window.tensor, window.starts, window.extents)
     copy(reading, value, Window(holder, (*around, *window.starts), (*(1 for _ in around), *window.extents)))
@@ -357,12 +345,9 @@ def _parts(
     apart = [leaf for leaf in leaves if leaf not in told]
     shape = (*(leaf.high - leaf.low + 1 for leaf in apart), *tensor.shape)
     if math.prod(shape) > MOST_PARTS:
-        raise Trouble(
-            "TW001",
-            f"T.atomic_add to '{tensor.name}' from {math.prod(shape) // math.prod(tensor.shape)} places",
-            help="give each block its own part of the output, and add the parts in a second kernel",
-            word="atomic_add",
-        )
+        message = f"T.atomic_add to '{tensor.name}' from {math.prod(shape) // math.prod(tensor.shape)} places"
+        remedy = "give each block its own part of the output, and add the parts in a second kernel"
+        raise Trouble("TW001", message, help=remedy, word="atomic_add")
     whole = tensor.format in COMPUTED_INTEGERS
     kind, format = (tensor.dtype, tensor.format) if whole else ("float32", "f32")
     holder = reading.made_tensor(f"{tensor.name}_parts", shape, kind, format, PARTS, Parts(tensor.index, len(apart)))

@@ -129,15 +129,13 @@ class Reader(Reading):
         except (KernelError, Trouble, Returned):
             raise
         except NameError as error:
-            raise fail(
-                "TW002", str(error), self.span(), help="names of the kernel, its factory and its module are visible"
-            ) from None
+            remedy = "names of the kernel, its factory and its module are visible"
+            raise fail("TW002", str(error), self.span(), help=remedy) from None
         except AttributeError as error:
             raise fail("TW003", str(error), self.span(), help="docs/tilelang.md says what T has here") from None
         except Exception as error:
-            raise fail(
-                "TW017", f"{type(error).__name__}: {error}", self.span(), help="this runs when the kernel is compiled"
-            ) from error
+            remedy = "this runs when the kernel is compiled"
+            raise fail("TW017", f"{type(error).__name__}: {error}", self.span(), help=remedy) from error
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -149,9 +147,8 @@ class Reader(Reading):
             try:
                 if handler is None:
                     word = type(statement).__name__.lower()
-                    raise Trouble(
-                        "TW001", f"'{word}' in a kernel", help=HELP.get(type(statement), "compute it before the kernel")
-                    )
+                    remedy = HELP.get(type(statement), "compute it before the kernel")
+                    raise Trouble("TW001", f"'{word}' in a kernel", help=remedy)
                 handler(self, statement)
             except Trouble as trouble:
                 raise self.located(trouble) from None
@@ -214,11 +211,8 @@ class Reader(Reading):
         if not isinstance(holder, Arithmetic):
             holder[key] = value
             return
-        raise Trouble(
-            "TW001",
-            "an element is written outside T.Parallel",
-            help="threads are not visible here: loop with T.Parallel, or use T.copy, T.fill and whole-fragment operations",
-        )
+        remedy = "threads are not visible here: loop with T.Parallel, or use T.copy, T.fill and whole-fragment operations"
+        raise Trouble("TW001", "an element is written outside T.Parallel", help=remedy)
 
     # Branches ---------------------------------------------------------------------------------------------------------
 
@@ -416,9 +410,8 @@ class KernelReader(Reader):
         """A tensor argument; the reader knows its shape and type, not its values."""
         shape = value.known_shape() if isinstance(value, TensorType) else tuple(int(size) for size in value.shape)
         if shape is None:
-            raise fail(
-                "TW104", f"the shape of '{name}' is not known", self.span(), help="compile with arguments: kernel.compile(a, b)"
-            )
+            remedy = "compile with arguments: kernel.compile(a, b)"
+            raise fail("TW104", f"the shape of '{name}' is not known", self.span(), help=remedy)
         element = element_name(value.dtype)
         element = {"bf16": "bfloat16", "f32": "float32", "i32": "int32"}.get(element, element)
         tensor = Tensor(name, shape, element, tile_dtype(element, self), len(self.tensors))
@@ -501,11 +494,8 @@ class KernelReader(Reader):
         """``T.Tensor(shape, dtype, A.data)``: the launcher passes the same memory in that shape."""
         shape = kind.known_shape()
         if shape is None or math.prod(shape) != math.prod(tensor.shape) or element_name(kind.dtype) != tensor.dtype:
-            raise Trouble(
-                "TW001",
-                f"tensor '{tensor.name}' {tensor.shape} of {tensor.dtype} as {kind.shape} of {kind.dtype}",
-                help="another shape must have the same type and as many elements",
-            )
+            message = f"tensor '{tensor.name}' {tensor.shape} of {tensor.dtype} as {kind.shape} of {kind.dtype}"
+            raise Trouble("TW001", message, help="another shape must have the same type and as many elements")
         view = Tensor(name, shape, tensor.dtype, tensor.format, len(self.tensors), VIEW, View(tensor.index))
         self.tensors.append(view)
         return view
@@ -525,9 +515,8 @@ def read_kernel(kernel: TileLangFunction, values: Sequence[Any]) -> tuple[TilePr
     finally:
         unbound(token)
     if reader.launch is None:
-        raise fail(
-            "TW010", f"kernel '{kernel.name}' has no T.Kernel", kernel.span, help="with T.Kernel(grid_x, grid_y) as (bx, by):"
-        )
+        remedy = "with T.Kernel(grid_x, grid_y) as (bx, by):"
+        raise fail("TW010", f"kernel '{kernel.name}' has no T.Kernel", kernel.span, help=remedy)
     program = TileProgram(
         kernel.name, reader.launch.grid, reader.launch.variables, reader.launch.body, reader.tensors, reader.place, reader.notes
     )

@@ -51,9 +51,8 @@ def current(what: str) -> Reading:
     if found is None:
         from tilewright.diagnostics import caller_span
 
-        raise fail(
-            "TW009", f"{what} outside a kernel", caller_span(), help="use it in a function marked @T.prim_func or @tilelang.jit"
-        )
+        remedy = "use it in a function marked @T.prim_func or @tilelang.jit"
+        raise fail("TW009", f"{what} outside a kernel", caller_span(), help=remedy)
     return found
 
 
@@ -96,9 +95,8 @@ class Reading:
     def fragment(self, shape: Any, dtype: Any, scope: str, name: str = "") -> Fragment:
         sizes: tuple[Any, ...] = as_tuple(shape)
         if not sizes or not all(is_integer(size) and not isinstance(size, Index) for size in sizes):
-            raise Trouble(
-                "TW108", f"the shape {shape!r} is not known at compile time", help="give constants", word=f"alloc_{scope}"
-            )
+            remedy = "give constants"
+            raise Trouble("TW108", f"the shape {shape!r} is not known at compile time", help=remedy, word=f"alloc_{scope}")
         self._fragments += 1
         kept = tuple(int(size) for size in sizes)
         element = element_name(dtype)
@@ -145,11 +143,8 @@ class Reading:
         if is_scalar(fragment) and fragment in self.scalars:
             return self.scalars[fragment]
         if not self.parallel:
-            raise Trouble(
-                "TW001",
-                f"one element of fragment '{fragment.name}' outside T.Parallel",
-                help="threads are not visible here: write the loop as T.Parallel, or use a whole-fragment operation",
-            )
+            remedy = "threads are not visible here: write the loop as T.Parallel, or use a whole-fragment operation"
+            raise Trouble("TW001", f"one element of fragment '{fragment.name}' outside T.Parallel", help=remedy)
         return Read(fragment, tuple(self.integer(one) for one in keys))
 
     def _whole(self, fragment: Fragment, keys: Sequence[slice]) -> None:
@@ -259,11 +254,9 @@ class FragmentParts:
         """A load or an assignment gives the whole of its target another value; nothing may read a whole that has parts."""
         for fragment in reads(statement):
             if fragment in self.wholes and self.wholes[fragment].parts:
-                raise Trouble(
-                    "TW104",
-                    f"fragment '{fragment.name}' {fragment.shape} was given values in parts and is used as a whole",
-                    help="parts that cover all of it can be stored to a tensor; else use a fragment for each part",
-                )
+                message = f"fragment '{fragment.name}' {fragment.shape} was given values in parts and is used as a whole"
+                remedy = "parts that cover all of it can be stored to a tensor; else use a fragment for each part"
+                raise Trouble("TW104", message, help=remedy)
         if isinstance(statement, Load):
             self.wholes[statement.target] = Whole(body, statement.window)
         elif isinstance(statement, Assign):
@@ -394,10 +387,7 @@ class Workspaces:
             return Assign(kept, whole(source), statement.place)
         found = self.blocks.get(key)
         if found is None or found[0] is not body:
-            raise Trouble(
-                "TW001",
-                "a block of T.alloc_global is read that was not stored in the same piece of code",
-                help="blocks do not wait for each other: make it a parameter, and write one function per launch",
-                word="copy",
-            )
+            message = "a block of T.alloc_global is read that was not stored in the same piece of code"
+            remedy = "blocks do not wait for each other: make it a parameter, and write one function per launch"
+            raise Trouble("TW001", message, help=remedy, word="copy")
         return Assign(statement.target, whole(found[1]), statement.place)

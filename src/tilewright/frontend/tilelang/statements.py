@@ -79,9 +79,8 @@ def counted_loop(reader: Reader, node: ast.For, domain: Counted) -> None:
     if not isinstance(node.target, ast.Name):
         raise Trouble("TW004", "this loop has one variable", help="for k in T.Pipelined(…)")
     if not is_integer(domain.start) or not is_integer(domain.stop):
-        raise Trouble(
-            "TW007", "the length of this loop is data", help="loop to the largest length, with `if k < length[bx]:` inside"
-        )
+        remedy = "loop to the largest length, with `if k < length[bx]:` inside"
+        raise Trouble("TW007", "the length of this loop is data", help=remedy)
     start, stop, step = raw(domain.start), raw(domain.stop), domain.step
     if not isinstance(step, int) or step < 1:
         raise Trouble("TW008", f"a loop with step {step!r}", help="count up, and compute the index from the variable")
@@ -161,12 +160,8 @@ def parallel_loop(reader: Reader, node: ast.For, domain: ParallelDomain) -> None
         raise Trouble("TW001", "T.Parallel inside T.Parallel", help="give all extents to one: T.Parallel(M, N)")
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if len(domain.extents) > 2:
-        raise Trouble(
-            "TW001",
-            f"T.Parallel over {len(domain.extents)} dimensions",
-            help="blocks are matrices of tiles: put a serial loop around T.Parallel(M, N), with fragments of two dimensions",
-            word="Parallel",
-        )
+        remedy = "blocks are matrices of tiles: put a serial loop around T.Parallel(M, N), with fragments of two dimensions"
+        raise Trouble("TW001", f"T.Parallel over {len(domain.extents)} dimensions", help=remedy, word="Parallel")
     if len(targets) != len(domain.extents):
         raise Trouble("TW004", f"{len(targets)} variables for {len(domain.extents)} extents", word="Parallel")
     for target, extent in zip(targets, domain.extents, strict=True):
@@ -250,11 +245,8 @@ def _for(reader: Reader, node: ast.For) -> None:
 def _unrolled(reader: Reader, node: ast.For, domain: Counted) -> None:
     """A loop inside T.Parallel: its body once per iteration, for all elements at once."""
     if is_symbolic(domain.start) or is_symbolic(domain.stop):
-        raise Trouble(
-            "TW001",
-            "a loop inside T.Parallel whose length only the device knows",
-            help="elements are computed all at once; put the loop around T.Parallel",
-        )
+        remedy = "elements are computed all at once; put the loop around T.Parallel"
+        raise Trouble("TW001", "a loop inside T.Parallel whose length only the device knows", help=remedy)
     for number in range(domain.start, domain.stop, domain.step):
         reader.bind(node.target, number)
         reader.execute(node.body)

@@ -74,11 +74,8 @@ class Arithmetic:
         return converted(dtype, self)
 
     def __bool__(self) -> bool:
-        raise Trouble(
-            "TW007",
-            "a value that only the device knows is used as a Python truth",
-            help="choose with T.if_then_else(condition, a, b), or branch with an if statement of its own",
-        )
+        remedy = "choose with T.if_then_else(condition, a, b), or branch with an if statement of its own"
+        raise Trouble("TW007", "a value that only the device knows is used as a Python truth", help=remedy)
 
     def _as_number(self) -> Any:
         raise Trouble("TW007", "a value that only the device knows is used where Python needs a number", help="use a constant")
@@ -291,9 +288,8 @@ def expression(value: Any) -> Expression:
     if isinstance(value, (int, float)) or hasattr(class_of(value), "__float__"):
         return Number(float(value))
     if isinstance(value, Tensor):
-        raise Trouble(
-            "TW004", f"tensor '{value.name}' in an expression", help="copy it to a fragment first: T.copy(tensor[…], fragment)"
-        )
+        remedy = "copy it to a fragment first: T.copy(tensor[…], fragment)"
+        raise Trouble("TW004", f"tensor '{value.name}' in an expression", help=remedy)
     raise Trouble("TW004", f"{value!r} in an expression of the device", help="use fragments, elements and numbers")
 
 
