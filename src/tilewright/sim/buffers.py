@@ -62,9 +62,13 @@ class Buffer(Ring):
         if count > self.capacity or self.missing:
             raise self._too_small(site, count, "waits for")
         if not self.wait(count):
-            return Wait(site, lambda: self.available >= count, lambda: self._want_tiles(count))
+            return Wait(
+                site,
+                lambda: self.available >= count,
+                lambda: f"waits for {count} tiles in {self.label}: {self.available} available",
+            )
         if self.consumer is not site:
-            self._check_consumer(site)
+            self.consumer = self._first(self.consumer, site, "consumer")
         return None
 
     def reserve_back(self, site: Site, count: int) -> Wait | None:
@@ -72,9 +76,10 @@ class Buffer(Ring):
             raise self._too_small(site, count, "reserves")
         before = self.reserved
         if not self.reserve(count):
-            return Wait(site, lambda: self.room >= count, lambda: self._want_room(count))
+            text = "waits for room for {} tiles in {}: {} of {} free"
+            return Wait(site, lambda: self.room >= count, lambda: text.format(count, self.label, self.room, self.capacity))
         if self.producer is not site:
-            self._check_producer(site)
+            self.producer = self._first(self.producer, site, "producer")
         if not self.is_alias:
             for offset in range(before, count):
                 self.clear((self.write + offset) % self.capacity)
@@ -149,17 +154,12 @@ class Buffer(Ring):
         if (slot - self.write) % self.capacity >= self.reserved:
             self.back_slot(site, slot - self.write)
 
-    def _check_producer(self, site: Site) -> None:
-        if self.producer is not None and (self.producer.thread, self.producer.role) != (site.thread, site.role):
-            message = f"{self.label} already has a producer: {self.producer.processor}"
-            raise fault("TW515", site, message, notes=earlier("the first producer", self.producer))
-        self.producer = site
-
-    def _check_consumer(self, site: Site) -> None:
-        if self.consumer is not None and (self.consumer.thread, self.consumer.role) != (site.thread, site.role):
-            message = f"{self.label} already has a consumer: {self.consumer.processor}"
-            raise fault("TW515", site, message, notes=earlier("the first consumer", self.consumer))
-        self.consumer = site
+    def _first(self, known: Site | None, site: Site, word: str) -> Site:
+        """A buffer has one ``word``, at whatever call."""
+        if known is not None and (known.thread, known.role) != (site.thread, site.role):
+            notes = earlier(f"the first {word}", known)
+            raise fault("TW515", site, f"{self.label} already has a {word}: {known.processor}", notes=notes)
+        return site
 
     def _too_small(self, site: Site, count: int, verb: str) -> Exception:
         if self.missing:
@@ -176,12 +176,6 @@ class Buffer(Ring):
         if landing:
             return fault("TW510", site, f"reads tile {tile} of {self.label} while a NoC read into it is under way")
         return fault("TW512", site, f"reads tile {tile} of {self.label}, which was pushed but never written")
-
-    def _want_tiles(self, count: int) -> str:
-        return f"waits for {count} tiles in {self.label}: {self.available} available"
-
-    def _want_room(self, count: int) -> str:
-        return f"waits for room for {count} tiles in {self.label}: {self.room} of {self.capacity} free"
 
 
 Core = tuple[int, ...]

@@ -16,7 +16,7 @@ from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Tensor
 from tilewright.sim.translate import agreed
 from tilewright.tile_pages import page_bytes
-from tilewright.timing.clock import Cost
+from tilewright.timing.clock import Channel, Cost, Engine
 from tilewright.timing.costs import STARTS, UNKNOWN_CALL
 from tilewright.timing.network import Place
 
@@ -59,62 +59,54 @@ def clocked(
 
 
 def clock_of(name: str, role: str) -> ClockFunction:
-    return _CLOCKS.get((name, role)) or _BY_ROLE[role]
+    return _CLOCKS.get((name, role)) or _BY_ROLE[role]  # of write_element and such: only the RISC-V's own time
 
 
 # Buffers ------------------------------------------------------------------------------------------------------------------------
 
 
+def _wait(machine: ClockedMachine, site: Site, cycles: float, there: float, reason: str) -> None:
+    """``cycles``: of a compute processor that looks."""
+    constants = machine.constants
+    looking = constants.buffer_call if site.role == "d" else cycles
+    machine.engine(site).poll(site, looking, there + constants.hand_over, reason)
+
+
+def _hand_over(machine: ClockedMachine, site: Site, cycles: float, buffer: Buffer) -> tuple[Engine, Channel]:
+    engine, constants = machine.engine(site), machine.constants
+    if site.role == "d":
+        engine.work(site, constants.buffer_call)
+        machine.news = True
+    else:
+        engine.execute(site, Cost(cycles, constants.counter_store, 3))
+    machine.costs.buffers[site.number] = buffer.name
+    return engine, machine.channels[buffer.spec.index]
+
+
 @clocked("cb_wait_front", on="ud")
 def wait_front(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -> None:
-    engine, constants = machine.engine(site), machine.constants
     there = machine.channels[buffer.spec.index].filled(count)
-    engine.poll(
-        site,
-        constants.wait_front if site.role == "u" else constants.buffer_call,
-        there + constants.hand_over,
-        f"{EMPTY}: {buffer.name}",
-    )
+    _wait(machine, site, machine.constants.wait_front, there, f"{EMPTY}: {buffer.name}")
 
 
 @clocked("cb_pop_front", on="ud")
 def pop_front(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -> None:
-    engine, constants = machine.engine(site), machine.constants
-    if site.role == "u":
-        engine.execute(site, Cost(constants.pop_front, constants.counter_store, 3))
-    else:
-        engine.work(site, constants.buffer_call)
-        machine.news = True
-    channel = machine.channels[buffer.spec.index]
+    engine, channel = _hand_over(machine, site, machine.constants.pop_front, buffer)
     channel.pop(count, engine.now)
     channel.consumer = engine.name
-    machine.costs.buffers[site.number] = buffer.name
 
 
 @clocked("cb_reserve_back", on="pd")
 def reserve_back(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -> None:
-    engine, constants = machine.engine(site), machine.constants
     free = machine.channels[buffer.spec.index].room(count)
-    engine.poll(
-        site,
-        constants.reserve_back if site.role == "p" else constants.buffer_call,
-        free + constants.hand_over,
-        f"{FULL}: {buffer.name}",
-    )
+    _wait(machine, site, machine.constants.reserve_back, free, f"{FULL}: {buffer.name}")
 
 
 @clocked("cb_push_back", on="pd")
 def push_back(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -> None:
-    engine, constants = machine.engine(site), machine.constants
-    if site.role == "p":
-        engine.execute(site, Cost(constants.push_back, constants.counter_store, 3))
-    else:
-        engine.work(site, constants.buffer_call)
-        machine.news = True
-    channel = machine.channels[buffer.spec.index]
+    engine, channel = _hand_over(machine, site, machine.constants.push_back, buffer)
     channel.push(count, engine.now)
     channel.producer = engine.name
-    machine.costs.buffers[site.number] = buffer.name
 
 
 # DST ----------------------------------------------------------------------------------------------------------------------------
@@ -307,13 +299,33 @@ def writes_flushed(machine: ClockedMachine, site: Site) -> None:
     machine.mover(site).flush(site)
 
 
+def _fill(machine: ClockedMachine, site: Site, size: int, tiles: int = 1) -> None:
+    """Tiles of that many bytes that the processor writes itself."""
+    share = math.ceil(size / hardware.tile_bytes("bf16"))
+    machine.engine(site).work(site, machine.constants.fill_tile * share * tiles)
+
+
 @clocked("fill_scaler", on="d")
 def fill_scaler(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
     if site.attributes.get("pattern") == "first":  # one store
         machine.engine(site).work(site, machine.constants.semaphore_local)
-        return
-    share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
-    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share))
+    else:
+        _fill(machine, site, hardware.tile_bytes(buffer.dtype))
+
+
+@clocked("fill_mask", on="d")
+def fill_mask(machine: ClockedMachine, site: Site, buffer: Buffer, start: Any) -> None:
+    _fill(machine, site, hardware.tile_bytes(buffer.dtype), site.attributes["tiles"])
+
+
+@clocked("fill_pattern", on="d")
+def fill_pattern(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
+    _fill(machine, site, hardware.tile_bytes(buffer.dtype), site.attributes["rows"] * site.attributes["columns"])
+
+
+@clocked("fill_zeros", on="d")
+def fill_zeros(machine: ClockedMachine, site: Site, address: int) -> None:
+    _fill(machine, site, site.attributes["bytes"])
 
 
 @clocked("extern_call", on="umpd")
@@ -337,30 +349,6 @@ def read_element(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, 
 def read_letter(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, column: int) -> None:
     sent = machine.letters[site.role].popleft()
     machine.engine(site).poll(site, machine.constants.semaphore_local, sent, "a number that unpack reads")
-
-
-@clocked("write_element", on="d")
-def write_element(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, column: int, value: int) -> None:
-    machine.engine(site).work(site, machine.constants.semaphore_local)
-
-
-@clocked("fill_mask", on="d")
-def fill_mask(machine: ClockedMachine, site: Site, buffer: Buffer, start: Any) -> None:
-    share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
-    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share) * site.attributes["tiles"])
-
-
-@clocked("fill_pattern", on="d")
-def fill_pattern(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
-    share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
-    tiles = site.attributes["rows"] * site.attributes["columns"]
-    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share) * tiles)
-
-
-@clocked("fill_zeros", on="d")
-def fill_zeros(machine: ClockedMachine, site: Site, address: int) -> None:
-    share = site.attributes["bytes"] / hardware.tile_bytes("bf16")
-    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share))
 
 
 # Between cores ------------------------------------------------------------------------------------------------------------------
@@ -419,17 +407,8 @@ def set_multicast(machine: ClockedMachine, site: Site, source: Semaphore, addres
             machine.touch(other)
 
 
-@clocked("noc_semaphore_wait", on="d", in_turn=True)
-def wait_equal(machine: ClockedMachine, site: Site, semaphore: Semaphore, number: int) -> None:
-    _wait_level(machine, site, semaphore, lambda level: level == number)
-
-
-@clocked("noc_semaphore_wait_min", on="d", in_turn=True)
-def wait_at_least(machine: ClockedMachine, site: Site, semaphore: Semaphore, number: int) -> None:
-    _wait_level(machine, site, semaphore, lambda level: level >= number)
-
-
-def _wait_level(machine: ClockedMachine, site: Site, semaphore: Semaphore, holds: Callable[[int], bool]) -> None:
-    engine = machine.engine(site)
-    reached = machine.semaphore(semaphore).reached(holds)
-    engine.poll(site, machine.constants.poll, reached + machine.constants.poll, PEER)
+@clocked("noc_semaphore_wait", "noc_semaphore_wait_min", on="d", in_turn=True)
+def wait_level(machine: ClockedMachine, site: Site, semaphore: Semaphore, number: int) -> None:
+    at_least = site.name.endswith("_min")
+    reached = machine.semaphore(semaphore).reached(lambda level: level >= number if at_least else level == number)
+    machine.engine(site).poll(site, machine.constants.poll, reached + machine.constants.poll, PEER)

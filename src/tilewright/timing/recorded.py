@@ -18,11 +18,12 @@ from tilewright import hardware, timing_constants
 from tilewright.diagnostics import Span
 from tilewright.dialects.tile_op import COLUMN, FIRST, MEMBERS, ROW
 from tilewright.dialects.ttkernel import CALLS
-from tilewright.machine.threads import Wait
+from tilewright.machine.threads import Ring, Wait
 from tilewright.native.driver import Core, RecordedCall, Recording
 from tilewright.native.program import FIDELITY_PHASES, NativeProgram
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
+from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import SourceTiles
 from tilewright.sim.registry import Site
 from tilewright.sim.translate import TURN, TranslatedThread, Translation
@@ -291,59 +292,38 @@ def _vector_attributes(call: RecordedCall) -> dict[str, Any]:
 Act = Callable[[ClockedMachine, Site, tuple[int, ...]], Wait | None]
 
 
-def _wait_front(replay: Replay) -> Act:
-    def act(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> Wait | None:
-        buffer, count = machine.buffers[words[0]], words[1]
-        if words[0] not in replay.fed and not buffer.wait(count):
-            return Wait(
-                site,
-                lambda: buffer.available >= count,
-                lambda: f"waits for {count} tiles of {buffer.name}, which holds {buffer.available}",
-            )
-        calls.wait_front(machine, site, buffer, count)
-        return None
+def _on_buffer(
+    loose: str, move: Callable[[Ring, int], bool], clock: Callable[[ClockedMachine, Site, Buffer, int], None],
+    level: str = "", text: str = "",
+) -> Callable[[Replay], Act]:  # fmt: skip
+    """``loose`` buffers have no other end in the list. ``level``: what must be reached before the call goes on."""
 
-    return act
+    def make(replay: Replay) -> Act:
+        def act(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> Wait | None:
+            buffer, count = machine.buffers[words[0]], words[1]
+            if words[0] not in getattr(replay, loose) and not move(buffer, count):
+                return Wait(
+                    site,
+                    lambda: getattr(buffer, level) >= count,
+                    lambda: text.format(count, buffer.name, getattr(buffer, level)),
+                )
+            return clock(machine, site, buffer, count)
 
+        return act
 
-def _reserve_back(replay: Replay) -> Act:
-    def act(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> Wait | None:
-        buffer, count = machine.buffers[words[0]], words[1]
-        if words[0] not in replay.drained and not buffer.reserve(count):
-            return Wait(
-                site,
-                lambda: buffer.room >= count,
-                lambda: f"waits for room for {count} tiles in {buffer.name}, which has {buffer.room}",
-            )
-        calls.reserve_back(machine, site, buffer, count)
-        return None
-
-    return act
-
-
-def _pop_front(replay: Replay) -> Act:
-    def act(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-        buffer, count = machine.buffers[words[0]], words[1]
-        if words[0] not in replay.fed:
-            buffer.pop(count)
-        calls.pop_front(machine, site, buffer, count)
-
-    return act
-
-
-def _push_back(replay: Replay) -> Act:
-    def act(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-        buffer, count = machine.buffers[words[0]], words[1]
-        if words[0] not in replay.drained:
-            buffer.push(count)
-        calls.push_back(machine, site, buffer, count)
-
-    return act
+    return make
 
 
 _BUFFER: dict[str, Callable[[Replay], Act]] = {
-    "cb_wait_front": _wait_front, "cb_pop_front": _pop_front, "cb_reserve_back": _reserve_back, "cb_push_back": _push_back,
-}  # fmt: skip
+    "cb_wait_front": _on_buffer(
+        "fed", Ring.wait, calls.wait_front, "available", "waits for {} tiles of {}, which holds {}"
+    ),
+    "cb_reserve_back": _on_buffer(
+        "drained", Ring.reserve, calls.reserve_back, "room", "waits for room for {} tiles in {}, which has {}"
+    ),
+    "cb_pop_front": _on_buffer("fed", Ring.pop, calls.pop_front),
+    "cb_push_back": _on_buffer("drained", Ring.push, calls.push_back),
+}
 
 
 # Compute ------------------------------------------------------------------------------------------------------------------------
@@ -408,24 +388,19 @@ def _accumulate(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> 
 # Data movement ------------------------------------------------------------------------------------------------------------------
 
 
-def _read_page(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
+def _move_page(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
     tensor, page, size = words
-    calls.read_bytes(machine, site, machine.tensors[tensor], page, size)
+    move = calls.read_bytes if "read" in site.name else calls.write_bytes
+    move(machine, site, machine.tensors[tensor], page, size)
 
 
-def _write_page(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-    tensor, page, size = words
-    calls.write_bytes(machine, site, machine.tensors[tensor], page, size)
-
-
-def _read_core(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
+def _move_core(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
     x, y, size = words
-    machine.mover(site).read_l1(site, machine.network.die.worker((x, y)), size, machine.constants.read_issue)
-
-
-def _write_core(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-    x, y, size = words
-    machine.mover(site).write_l1(site, machine.network.die.worker((x, y)), size, machine.constants.write_issue)
+    mover, constants, place = machine.mover(site), machine.constants, machine.network.die.worker((x, y))
+    if "read" in site.name:
+        mover.read_l1(site, place, size, constants.read_issue)
+    else:
+        mover.write_l1(site, place, size, constants.write_issue)
 
 
 def _multicast(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
@@ -520,10 +495,10 @@ _ACTS: dict[str, tuple[Any, str]] = {
     "tile_regs_release": (_release, ""),
     "pack_tile": (_pack, ""),
     "pack_reconfig_l1_acc": (_accumulate, ""),
-    "read_page": (_read_page, "noc_async_read_page"),
-    "write_page": (_write_page, "noc_async_write_page"),
-    "read_core": (_read_core, "noc_async_read"),
-    "write_core": (_write_core, "noc_async_write"),
+    "read_page": (_move_page, "noc_async_read_page"),
+    "write_page": (_move_page, "noc_async_write_page"),
+    "read_core": (_move_core, "noc_async_read"),
+    "write_core": (_move_core, "noc_async_write"),
     "multicast": (_multicast, "noc_async_write_multicast"),
     "write_zeros": (_zeros, ""),
     "noc_async_read_barrier": (_barrier, ""),

@@ -23,7 +23,7 @@ from tilewright.hardware import CHIPS
 from tilewright.machine.threads import Coroutine, Wait, deadlock
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
-from tilewright.sim.arithmetic import Arithmetic, Format, ProductJob
+from tilewright.sim.arithmetic import Arithmetic, ProductJob
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls import catalogue
 from tilewright.sim.calls.data_movement import Semaphore
@@ -79,62 +79,15 @@ class NoArithmetic:
 
     def write(self, tensor: Tensor, pages: Any, tile: Any) -> None: ...
 
-    def to_source(self, tile: Any, dtype: str) -> Any:
-        return TILE
-
-    def straight_to_dst(self, tile: Any, dtype: str, *, unpack_to_dest: bool) -> Any:
-        return TILE
-
-    def copy(self, source: Any) -> Any:
-        return TILE
-
-    def binary(self, kind: str, a: Any, b: Any, old: Any, *, accumulate: bool) -> Any:
-        return TILE
-
-    def dst_to_source(self, value: Any, source: Format) -> Any:
-        return TILE
-
-    def broadcast(self, source: Any, dim: str, row: int = 0) -> Any:
-        return TILE
-
-    def unary_broadcast(self, source: Any, dim: str, *, direct: bool) -> Any:
-        return TILE
-
-    def transpose(self, source: Any, *, direct: bool) -> Any:
-        return TILE
-
-    def turned(self, source: Any) -> Any:
-        return TILE
-
     def products(self, jobs: list[ProductJob]) -> list[list[Any]]:
         return [[TILE] * (job.down * job.across) for job in jobs]
 
-    def reduce(self, data: Any, scaler: Any, old: Any, *, pool: str, dim: str, dtype: str) -> Any:
+    def _token(self, *operands: Any, **choices: Any) -> Any:
         return TILE
 
-    def vector(self, site: Site, init: Site | None, operands: list[Any], shape: tuple[int, ...]) -> Any:
-        return TILE
-
-    def only_faces(self, part: str, value: Any, old: Any) -> Any:
-        return TILE
-
-    def copy_slot(self, value: Any, *, integer: bool) -> Any:
-        return TILE
-
-    def vector_reduce(self, kind: str, dim: str, data: Any) -> Any:
-        return TILE
-
-    def vector_broadcast(self, kind: str, dim: str, data: Any, vector: Any) -> Any:
-        return TILE
-
-    def constant_tile(self, values: Any, dtype: str) -> Any:
-        return TILE
-
-    def pack(self, value: Any, dtype: str, *, relu: Any, old: Any) -> Any:
-        return TILE
-
-    def mask_reduced(self, tile: Any, dim: str) -> Any:
-        return TILE
+    to_source = straight_to_dst = copy = dst_to_source = broadcast = unary_broadcast = transpose = turned = _token
+    binary = reduce = vector = only_faces = copy_slot = vector_reduce = vector_broadcast = _token
+    constant_tile = pack = mask_reduced = _token
 
 
 @dataclass(eq=False)
@@ -503,7 +456,7 @@ class _Schedule:
         while self.heap:
             _, _, processor = heapq.heappop(self.heap)
             processor.queued = False
-            self._look_ahead()
+            self.shared.horizon = self.heap[0][0] if self.heap else np.inf
             machine = processor.machine
             machine.news = False
             self._step(processor)
@@ -518,9 +471,6 @@ class _Schedule:
         return deadlock(
             [Coroutine(each.name, each.machine.cores, each.generator, each.wait, each.finished) for each in everyone]
         ).diagnostics[0]
-
-    def _look_ahead(self) -> None:
-        self.shared.horizon = self.heap[0][0] if self.heap else np.inf
 
     def _step(self, processor: _Processor) -> None:
         wait = next(processor.generator, None)
