@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from typing_extensions import Self
-from xdsl.context import Context
-from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr, UnknownLoc
+from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, IRNode, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from tilewright.dialects.attributes import NOWHERE, CBType, is_integer_attr
+from tilewright.dialects.attributes import NOWHERE, CBType, int_list, int_value, is_integer_attr, text_value
 from tilewright.dialects.tile_op import Param, TileOp
-from tilewright.dialects.walking import location
 
 
 def expect(op: Operation, holds: bool, rule: str) -> None:
@@ -76,6 +73,7 @@ def _expect_value(op: Operation, param: Param, value: Any) -> None:
 
 
 Kind = TypeVar("Kind", bound=Operation)
+Value = TypeVar("Value")
 
 
 class ClassTable(Mapping[str, type[Kind]]):
@@ -254,13 +252,21 @@ class InheritedKind(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
+ONE_INDEX = (IndexType, "gives one index")
+
+
 class Operand:
     """An operand under its name: ``target = Operand(1)`` in an op class."""
 
-    __slots__ = ("place",)
+    __slots__ = ("kind", "place", "rule")
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, place: int, kind: type[Attribute] | None = None, rule: str = "") -> None:
+        """With the type that it must have and the words for that, if every op of the class has the operand."""
+        self.place, self.kind, self.rule = place, kind, rule
+
+    def __set_name__(self, owner: type[PlainOp], name: str) -> None:
+        if self.kind is not None:
+            owner.TYPED = (*owner.TYPED, self)
 
     @overload
     def __get__(self, op: None, kind: type[Operation]) -> Self: ...
@@ -271,6 +277,39 @@ class Operand:
 
     def __set__(self, op: Operation, value: SSAValue) -> None:
         op.operands[self.place] = value
+
+
+class Field(Generic[Value]):
+    """What an attribute says, under a name of the op: ``k = integer("k")`` in an op class."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[Operation], Value]) -> None:
+        self.read = read
+
+    @overload
+    def __get__(self, op: None, kind: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, kind: type[Operation]) -> Value: ...
+    def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | Value:
+        return self if op is None else self.read(op)
+
+
+def integer(key: str, default: int | None = None) -> Field[int]:
+    return Field(partial(int_value, key=key, default=default))
+
+
+def integers(key: str) -> Field[tuple[int, ...]]:
+    return Field(partial(int_list, key=key))
+
+
+def text(key: str, default: str = "") -> Field[str]:
+    return Field(partial(text_value, key=key, default=default))
+
+
+def mark(key: str) -> Field[bool]:
+    """Whether the attribute is there."""
+    return Field(lambda op: key in op.attributes)
 
 
 class Values(SSAValues[Any]):
@@ -296,6 +335,19 @@ class PlainOp(Operation, metaclass=InheritedKind):
     """
 
     traits = traits_def()
+    TAKES: ClassVar[int | None] = None  # operands, if every op of the class has as many
+    TYPED: ClassVar[tuple[Operand, ...]] = ()
+    GIVES: ClassVar[tuple[type[Attribute], str] | None] = None  # the type of the one result, and the words for that
+
+    def verify_(self) -> None:
+        """What the class states about operands and result; other rules come behind."""
+        if self.TAKES is not None:
+            expect_operands(self, self.TAKES)
+        for operand in self.TYPED:
+            expect(self, isinstance(self.operands[operand.place].type, operand.kind or Attribute), operand.rule)
+        if self.GIVES is not None:
+            kind, words = self.GIVES
+            expect(self, len(self.results) == 1 and isinstance(self.results[0].type, kind), words)
 
     def _set_operands(self, operands: Sequence[SSAValue]) -> None:
         for operand, use in zip(self._operands, self._operand_uses, strict=True):
@@ -383,7 +435,7 @@ class FlatOp(PlainOp):
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
         """What the op gives where the text does not say. ValueError with the reason if it cannot be known."""
-        return ()
+        return () if cls.TAKES_OPERANDS or cls.GIVES is None else [cls.GIVES[0]()]
 
     def print(self, printer: Printer) -> None:
         self.print_head(printer)
@@ -430,12 +482,11 @@ class FlatOp(PlainOp):
 class BareOp(FlatOp):
     """``name {attributes}``: without operands, so that a value at the start of the next line is not taken for one."""
 
+    TAKES = 0
+
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         return cls.create(attributes=parser.parse_optional_attr_dict())
-
-    def verify_(self) -> None:
-        expect_operands(self, 0)
 
 
 class TileMathOp(PlainOp):
@@ -518,45 +569,3 @@ class CallOp(PlainOp):
         kind = parser.parse_function_type()
         operands = parser.resolve_operands(unresolved, kind.inputs.data, parser.pos)
         return cls.create(operands=operands, result_types=list(kind.outputs.data), attributes=attributes)
-
-
-class TextParser(Parser):
-    """xDSL's parser with places. ``first_line`` is the number of the text's first line in its file."""
-
-    def __init__(self, context: Context, text: str, name: str, *, first_line: int = 1) -> None:
-        super().__init__(context, text, name)
-        self.file, self.first_line = name, first_line
-        self.line_starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == "\n")]
-        self.argument_types: Sequence[Attribute] = ()  # of the next region's entry block, where the text gives none
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1."""
-        line = bisect_right(self.line_starts, offset) - 1
-        return self.first_line + line, offset - self.line_starts[line] + 1
-
-    def parse_operation(self) -> Operation:
-        start = self._current_token.span.start
-        op = super().parse_operation()
-        if isinstance(op.location, UnknownLoc):
-            op.location = location(self.file, *self.place(start))
-        return op
-
-    def _parse_optional_block_arg_list(self, block: Block) -> Block | None:
-        known, self.argument_types = self.argument_types, ()
-        if self._current_token.kind != MLIRTokenKind.L_PAREN:
-            return None
-
-        def parse_argument() -> None:
-            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "block argument expected").span
-            number = len(block.args)
-            if self.parse_optional_punctuation(":"):
-                kind = self.parse_attribute()
-            elif number < len(known):
-                kind = known[number]
-            else:
-                self.raise_error(f"give the type of argument {name.text}")
-            argument = block.insert_arg(kind, number, self.parse_optional_location())
-            self._register_ssa_definition(name.text[1:], (argument,), name)
-
-        self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
-        return block

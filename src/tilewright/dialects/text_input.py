@@ -16,7 +16,6 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import TextParser
 from tilewright.dialects.attributes import (
     KNOWN_ALIASES,
     PINNED,
@@ -55,7 +54,7 @@ from tilewright.dialects.ttl_buffers import BUFFER_OPS, ELEMENT_OPS, MOVEMENT_OP
 from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
-from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG
+from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG, TextParser
 from tilewright.dialects.walking import operations, span_of
 
 # Which attributes each op has, and what they hold. An attribute that no pass would look at is refused, not dropped. The front

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import (
+    ONE_INDEX,
     BareOp,
     ClassTable,
     FlatOp,
@@ -29,16 +30,18 @@ from tilewright.dialects.assembly import (
     expect,
     expect_operands,
     expect_parameters,
+    integers,
+    mark,
     parse_operands,
     parse_types,
     print_types,
+    text,
 )
 from tilewright.dialects.attributes import (
     AccessorType,
     CBType,
     ThreadAttr,
     TileType,
-    int_list,
     int_value,
     is_array_attr,
     is_block,
@@ -59,7 +62,8 @@ TURNED_B = "turned_b"  # the right operand's tiles lie columns by rows
 class _BlockOp(FlatOp):
     traits = traits_def(Pure())
 
-    def expect_blocks(self) -> None:
+    def verify_(self) -> None:
+        super().verify_()
         expect(self, len(self.results) == 1, "gives one block")
         for value in (*self.operands, *self.results):
             kind = value.type
@@ -81,12 +85,12 @@ class MatmulOp(_BlockOp):
     """``%r = ttl.matmul %a, %b``: blocks of MxK and KxN tiles give MxN."""
 
     name = "ttl.matmul"
+    TAKES = 2
     lhs = Operand(0)
     rhs = Operand(1)
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
-        self.expect_blocks()
+        super().verify_()
         left, right, result = (shape_of(value.type) for value in (*self.operands, *self.results))
         expect(self, len(left) == len(right) == 2, "multiplies blocks of two dimensions")
         right = right[::-1] if TURNED_B in self.attributes else right
@@ -104,14 +108,8 @@ class ReduceOp(_BlockOp):
     name = "ttl.reduce"
     source = Operand(0)
     scaler = Operand(1)  # if there is one
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        return int_list(self, "dims")
-
-    @property
-    def exact(self) -> bool:
-        return "exact" in self.attributes
+    dims = integers("dims")
+    exact = mark("exact")
 
     @property
     def tiles(self) -> int:
@@ -120,7 +118,7 @@ class ReduceOp(_BlockOp):
 
     def verify_(self) -> None:
         expect(self, len(self.operands) in (1, 2), "takes a block and perhaps a scaler")
-        self.expect_blocks()
+        super().verify_()
         kind = self.attributes.get("kind")
         expect(self, isinstance(kind, StringAttr) and kind.data in REDUCE_KINDS, f"kind is one of {REDUCE_KINDS}")
         source, result = shape_of(self.source.type), shape_of(self.results[0].type)
@@ -136,15 +134,12 @@ class BcastOp(_BlockOp):
     """
 
     name = "ttl.bcast"
+    TAKES = 1
     source = Operand(0)
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        return int_list(self, "dims")
+    dims = integers("dims")
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        self.expect_blocks()
+        super().verify_()
         source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         _expect_dims(self, self.dims, len(result), empty=True)
         expect(self, len(source) <= len(result) <= 2, "gives two dimensions at most, and no fewer than it gets")
@@ -156,6 +151,7 @@ class ReshapeOp(_BlockOp):
     """``%r = ttl.reshape %x``: dimensions of one tile are dropped or added; tiles keep their order."""
 
     name = "ttl.reshape"
+    TAKES = 1
     source = Operand(0)
 
     @property
@@ -175,8 +171,7 @@ class ReshapeOp(_BlockOp):
         return tuple(found)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        self.expect_blocks()
+        super().verify_()
         source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         kept = [[size for size in shape if size != 1] for shape in (source, result)]
         expect(self, kept[0] == kept[1], f"drops or adds dimensions of one tile, but {source} is no {result}")
@@ -186,11 +181,11 @@ class TransposeOp(_BlockOp):
     """``%r = ttl.transpose %x``: tiles change places and each tile is transposed."""
 
     name = "ttl.transpose"
+    TAKES = 1
     source = Operand(0)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        self.expect_blocks()
+        super().verify_()
         source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         expect(self, len(source) == 2 and result == (source[1], source[0]), f"turns {source} into {source[::-1]}")
 
@@ -199,10 +194,10 @@ class FillBlockOp(_BlockOp):
     """``%r = ttl.fill_block {value = 0.0 : f32}``: every element has this value, a whole number in blocks of integers."""
 
     name = "ttl.fill_block"
+    TAKES = 0
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        self.expect_blocks()
+        super().verify_()
         expect(self, isinstance(self.attributes.get("value"), (FloatAttr, IntegerAttr)), "needs the attribute 'value'")
 
 
@@ -214,15 +209,11 @@ class PatternBlockOp(_BlockOp):
     """
 
     name = "ttl.pattern_block"
-
-    @property
-    def pattern(self) -> str:
-        found = self.attributes.get("pattern")
-        return found.data if isinstance(found, StringAttr) else ""
+    TAKES = 0
+    pattern = text("pattern")
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        self.expect_blocks()
+        super().verify_()
         expect(self, self.pattern in PATTERNS, f"pattern is one of {PATTERNS}")
         shape = shape_of(self.results[0].type)
         expect(self, len(shape) == 2 and dtype_of(self.results[0].type) in ("bf16", "f32"), "makes bf16 or f32 of two dimensions")
@@ -313,6 +304,7 @@ class CoreOp(FlatOp):
     """Coordinates of this core: ``%x, %y = ttl.core : index, index``."""
 
     name = "ttl.core"
+    TAKES = 0
     TAKES_OPERANDS = False
     traits = PURE
 
@@ -322,7 +314,7 @@ class CoreOp(FlatOp):
         return [IndexType()] * min(dims.value.data if isinstance(dims, IntegerAttr) else 2, MOST_DIMS)
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
+        super().verify_()
         expect(self, 1 <= len(self.results) <= MOST_DIMS, f"gives one coordinate per dimension, one to {MOST_DIMS}")
         dims = self.attributes.get("dims")
         agree = dims is None or (isinstance(dims, IntegerAttr) and dims.value.data == len(self.results))
@@ -341,11 +333,12 @@ class StoreOp(FlatOp):
     """A value goes to its place: a block expression to a reserved block, or (inside sync) a tile to its output block."""
 
     name = "ttl.store"
+    TAKES = 2
     value = Operand(0)
     target = Operand(1)
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
+        super().verify_()
         target = self.target.type
         expect(self, is_block(target), f"stores into a block, not into {target}")
         value = self.value.type
@@ -407,8 +400,7 @@ def compute_functions(module: ModuleOp) -> list[FuncOp]:
 
 
 def name_of(op: Operation, default: str) -> str:
-    attribute = op.attributes.get("name")
-    return attribute.data if isinstance(attribute, StringAttr) else default
+    return text_value(op, "name", default)
 
 
 class PrintOp(FlatOp):
@@ -451,11 +443,12 @@ class WorkOp(FlatOp):
     """``%n = ttl.work {part = "count", amount = 64 : i32, name = "count"} : index``: this core's share of 64 blocks."""
 
     name = "ttl.work"
+    TAKES = 0
+    GIVES = ONE_INDEX
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
         part = self.attributes.get("part")
         expect(self, isinstance(part, StringAttr) and part.data in PARTS, f"part is one of {PARTS}")
         expect(self, isinstance(self.attributes.get("amount"), IntegerAttr), "needs the attribute 'amount'")

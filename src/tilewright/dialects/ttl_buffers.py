@@ -17,11 +17,15 @@ from xdsl.printer import Printer
 
 from tilewright import hardware
 from tilewright.dialects.assembly import (
+    ONE_INDEX,
     FlatOp,
     Operand,
     PlainOp,
     expect,
     expect_operands,
+    integer,
+    integers,
+    mark,
     parse_type,
     print_attributes,
     print_type,
@@ -63,6 +67,8 @@ class BindCBOp(PlainOp):
     """
 
     name = "ttl.bind_cb"
+    cb_index = integer("cb_index")
+    backed = mark("tensor_index")  # its memory is a tensor's shard, from tile ``first_tile`` on
 
     def print(self, printer: Printer) -> None:
         print_attributes(printer, self.attributes)
@@ -88,26 +94,16 @@ class BindCBOp(PlainOp):
         )
 
     @property
-    def cb_index(self) -> int:
-        attribute = self.attributes["cb_index"]
-        assert isinstance(attribute, IntegerAttr)
-        return attribute.value.data
-
-    @property
     def tile_sizes(self) -> tuple[int, int]:
         sizes = int_list(self, "tile_sizes")
         return (sizes[0], sizes[1]) if len(sizes) == 2 else (hardware.TILE_ROWS, hardware.TILE_COLS)
-
-    @property
-    def backed(self) -> bool:
-        """Whether its memory is a tensor's shard: ``tensor_index``, from tile ``first_tile`` on."""
-        return "tensor_index" in self.attributes
 
 
 class _AcquireOp(FlatOp):
     """``%b = ttl.cb_wait %cb : <…> -> tensor<…>``. ``tiles`` overrides the count when several blocks are held at once."""
 
-    buffer = Operand(0)
+    TAKES = 1
+    buffer = Operand(0, CBType, "takes a circular buffer")
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -117,20 +113,14 @@ class _AcquireOp(FlatOp):
         return [kind.block_type]
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        kind = self.buffer.type
-        expect(self, isinstance(kind, CBType), "takes a circular buffer")
+        super().verify_()
         expect(self, len(self.results) == 1, "gives the block")
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(self.buffer)
         expect(self, self.results[0].type == kind.block_type, f"the block of this buffer is {kind.block_type}")
 
     @property
     def tiles(self) -> int:
-        attribute = self.attributes.get("tiles")
-        if isinstance(attribute, IntegerAttr):
-            return attribute.value.data
-        kind = buffer_type_of(self.buffer)
-        return kind.block_tiles
+        return int_value(self, "tiles", buffer_type_of(self.buffer).block_tiles)
 
 
 class CBWaitOp(_AcquireOp):
@@ -195,11 +185,8 @@ def _is_written(use: Use) -> bool:
 
 
 class _FinishOp(FlatOp):
-    buffer = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
+    TAKES = 1
+    buffer = Operand(0, CBType, "takes a circular buffer")
 
 
 class _ReleaseOp(_FinishOp):
@@ -241,29 +228,21 @@ class AttachCBOp(FlatOp):
     """
 
     name = "ttl.attach_cb"
+    TAKES = 2
     block = Operand(0)
-    buffer = Operand(1)
+    buffer = Operand(1, CBType, "takes a block and its buffer")
+    tile_offset = integer("tile_offset", 0)
+    first_tile = integer("first_tile", 0)
 
     AS_VALUE: ClassVar[str] = "as_value"
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, isinstance(self.buffer.type, CBType), "takes a block and its buffer")
+        super().verify_()
         whole, part = self.block.type, self.results[0].type
         if "first_tile" not in self.attributes or not is_tensor_type(whole) or not is_tensor_type(part):
             expect(self, part == whole, "gives the block itself")
             return
         expect(self, part.element_type == whole.element_type, "gives tiles of the block")
-
-    @property
-    def tile_offset(self) -> int:
-        attribute = self.attributes.get("tile_offset")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
-
-    @property
-    def first_tile(self) -> int:
-        attribute = self.attributes.get("first_tile")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def acquires_below(value: SSAValue) -> list[CBWaitOp | CBReserveOp]:
@@ -303,7 +282,11 @@ class TensorAccessorOp(FlatOp):
     """
 
     name = "ttl.tensor_accessor"
+    GIVES = (AccessorType, "gives an accessor")
     tensor = Operand(0)  # text only
+    tensor_index = integer("tensor_index")
+    significant_bits = integer("significant_bits", 0)  # 0: as many as its format holds
+    page_elements = integer("page_elements", 0)  # of a page that moves as a whole and is no tile of 32x32; 0 if it is one
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -313,7 +296,7 @@ class TensorAccessorOp(FlatOp):
         return [accessor_of(kind)]
 
     def verify_(self) -> None:
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, AccessorType), "gives an accessor")
+        super().verify_()
         kind = self.results[0].type
         assert isinstance(kind, AccessorType)
         expect(self, kind.memory.data in MEMORY_SPACES, f"its memory is one of {', '.join(MEMORY_SPACES)}")
@@ -335,28 +318,9 @@ class TensorAccessorOp(FlatOp):
         expect(self, "tensor_index" not in self.attributes, "names the tensor by its value, not by its number")
 
     @property
-    def tensor_index(self) -> int:
-        attribute = self.attributes["tensor_index"]
-        assert isinstance(attribute, IntegerAttr)
-        return attribute.value.data
-
-    @property
-    def significant_bits(self) -> int:
-        """0: as many as its format holds."""
-        attribute = self.attributes.get("significant_bits")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
-
-    @property
     def by_rows(self) -> bool:
         """Row-major: a page of the tensor is one row of elements, not a tile."""
-        attribute = self.attributes.get("layout")
-        return isinstance(attribute, StringAttr) and attribute.data == ROW_MAJOR
-
-    @property
-    def page_elements(self) -> int:
-        """Elements of a page that moves as a whole and is no tile of 32x32; 0 if it is one."""
-        attribute = self.attributes.get("page_elements")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+        return text_value(self, "layout") == ROW_MAJOR
 
     @property
     def tensor_name(self) -> str:
@@ -381,6 +345,8 @@ class TensorSliceOp(FlatOp):
 
     name = "ttl.tensor_slice"
     accessor = Operand(0)
+    turned = mark("turned")
+    clipped = integers("clipped")
 
     def verify_(self) -> None:
         expect(self, bool(self.operands), "needs an accessor")
@@ -418,14 +384,6 @@ class TensorSliceOp(FlatOp):
         return tuple(stride.value.data for stride in attribute if isinstance(stride, IntegerAttr))
 
     @property
-    def turned(self) -> bool:
-        return "turned" in self.attributes
-
-    @property
-    def clipped(self) -> tuple[int, ...]:
-        return int_list(self, "clipped")
-
-    @property
     def axes(self) -> list[tuple[SSAValue, int, int]]:
         """Start, number of tiles and size of the tensor, per dimension of the tensor."""
         accessor, kind = self.accessor.type, self.results[0].type
@@ -439,6 +397,8 @@ class CopyOp(FlatOp):
     """``%t = ttl.copy %source, %target``: starts a transfer; one side is a block, the other a slice or a pipe."""
 
     name = "ttl.copy"
+    TAKES = 2
+    GIVES = (TransferType, "gives a transfer")
     source = Operand(0)
     target = Operand(1)
 
@@ -447,8 +407,7 @@ class CopyOp(FlatOp):
         return [TransferType()]
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, TransferType), "gives a transfer")
+        super().verify_()
         ends = [operand for operand in self.operands if isinstance(operand.type, (SliceType, PipeType))]
         blocks = [operand for operand in self.operands if is_tensor_type(operand.type)]
         expect(self, len(ends) == len(blocks) == 1, "moves between a block and a tensor slice or a pipe")
@@ -473,11 +432,8 @@ class FillScalerOp(FlatOp):
     """
 
     name = "ttl.fill_scaler"
-    buffer = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
+    TAKES = 1
+    buffer = Operand(0, CBType, "takes a circular buffer")
 
 
 class FillMaskOp(FlatOp):
@@ -487,13 +443,12 @@ class FillMaskOp(FlatOp):
     """
 
     name = "ttl.fill_mask"
-    buffer = Operand(0)
-    start = Operand(1)
+    TAKES = 2
+    buffer = Operand(0, CBType, "takes a circular buffer")
+    start = Operand(1, IndexType, "starts at a tile, of type index")
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
-        expect(self, isinstance(self.start.type, IndexType), "starts at a tile, of type index")
+        super().verify_()
         for name in ("axis", "limit"):
             expect(self, isinstance(self.attributes.get(name), IntegerAttr), f"needs the attribute '{name}'")
 
@@ -505,11 +460,11 @@ class FillPatternOp(FlatOp):
     """
 
     name = "ttl.fill_pattern"
-    buffer = Operand(0)
+    TAKES = 1
+    buffer = Operand(0, CBType, "takes a circular buffer")
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
+        super().verify_()
         expect(self, isinstance(self.attributes.get("pattern"), StringAttr), "needs the attribute 'pattern'")
 
 
@@ -530,14 +485,15 @@ class ReadElementOp(FlatOp):
     """
 
     name = "ttl.read_element"
-    block = Operand(0)
+    TAKES = 3
+    GIVES = ONE_INDEX
+    block = Operand(0, TensorType, "takes a block")
     row = Operand(1)
     column = Operand(2)
+    declared = mark("high")  # the author said how large it can be
 
     def verify_(self) -> None:
-        expect_operands(self, 3)
-        expect(self, is_tensor_type(self.block.type), "takes a block")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
         expect(self, text_value(self, "form") in (NUMBER, BITS), "form is number or bits")
         low, high = self.bounds
         expect(self, low <= high, "low is at most high")
@@ -546,24 +502,19 @@ class ReadElementOp(FlatOp):
     def bounds(self) -> tuple[int, int]:
         return int_value(self, "low", 0), int_value(self, "high", LARGEST)
 
-    @property
-    def declared(self) -> bool:
-        """Whether the author said how large it can be."""
-        return "high" in self.attributes
-
 
 class WriteElementOp(FlatOp):
     """``ttl.write_element %block, %row, %column, %value {form = "bits"} : …``: a number, or bits as they are stored."""
 
     name = "ttl.write_element"
-    block = Operand(0)
+    TAKES = 4
+    block = Operand(0, TensorType, "takes a block")
     row = Operand(1)
     column = Operand(2)
     value = Operand(3)
 
     def verify_(self) -> None:
-        expect_operands(self, 4)
-        expect(self, is_tensor_type(self.block.type), "takes a block")
+        super().verify_()
         expect(self, text_value(self, "form") in (NUMBER, BITS), "form is number or bits")
 
 

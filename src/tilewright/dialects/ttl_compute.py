@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import (
@@ -36,7 +37,8 @@ from tilewright.dialects.assembly import (
     PlainOp,
     TileMathOp,
     expect,
-    expect_operands,
+    integer,
+    mark,
     parse_groups,
     parse_operands,
     parse_types,
@@ -44,6 +46,7 @@ from tilewright.dialects.assembly import (
     print_attributes,
     print_groups,
     print_types,
+    text,
 )
 from tilewright.dialects.attributes import (
     DstType,
@@ -53,7 +56,6 @@ from tilewright.dialects.attributes import (
     is_tensor_type,
     segments,
     text_array,
-    text_value,
 )
 from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
@@ -198,13 +200,13 @@ class CopyTileOp(FlatOp):
     """
 
     name = "ttl.copy_tile"
-    tile = Operand(0)
+    TAKES = 3
+    tile = Operand(0, TileType, "loads a tile")
     index = Operand(1)
     slot = Operand(2)
 
     def verify_(self) -> None:
-        expect_operands(self, 3)
-        expect(self, isinstance(self.tile.type, TileType), "loads a tile")
+        super().verify_()
         expect(self, all(isinstance(o.type, IndexType) for o in self.operands[1:]), "tile index and DST index are of type index")
         expect(self, len(self.results) == 2 and isinstance(self.results[0].type, DstType), "gives a token and the tile")
 
@@ -213,10 +215,11 @@ class CopyDestValuesOp(TileMathOp):
     """``%c = ttl.copy_dest_values %v {dst_idx = 3 : i32}``: a second copy of a DST tile, source to destination."""
 
     name = "ttl.copy_dest_values"
+    TAKES = 1
     source = Operand(0)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
+        super().verify_()
         expect(self, self.results[0].type == self.source.type, "gives the same tile")
 
 
@@ -259,9 +262,10 @@ class DstTileOp(TileMathOp):
     """``%t = ttl.dst_tile {dst_idx = 2 : i32} : type``: the tile an earlier loop left in this slot, for the current tile."""
 
     name = "ttl.dst_tile"
+    TAKES = 0
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
+        super().verify_()
         expect(self, isinstance(self.attributes.get("dst_idx"), IntegerAttr), "names a slot")
 
 
@@ -269,23 +273,18 @@ class MulAccumulateOp(TileMathOp):
     """``%r = ttl.tile_mul_accumulate %acc, %a, %b``: acc + a * b, where the multiplier adds onto the slot of acc."""
 
     name = "ttl.tile_mul_accumulate"
+    TAKES = 3
     accumulator = Operand(0)
     lhs = Operand(1)
     rhs = Operand(2)
-
-    def verify_(self) -> None:
-        expect_operands(self, 3)
 
 
 class L1AccumulateOp(FlatOp):
     """``ttl.l1_accumulate %flag : index``: from here on the packer adds to L1 (1) or replaces what is there (0)."""
 
     name = "ttl.l1_accumulate"
-    flag = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.flag.type, IndexType), "takes 0 or 1")
+    TAKES = 1
+    flag = Operand(0, IndexType, "takes 0 or 1")
 
 
 class SpillTileOp(FlatOp):
@@ -331,6 +330,7 @@ class RestoreTileOp(FlatOp):
     """``%t = ttl.restore_tile_from_l1 %s : type -> type``: and comes back."""
 
     name = "ttl.restore_tile_from_l1"
+    TAKES = 1
     spilled = Operand(0)
 
     @classmethod
@@ -346,23 +346,16 @@ class RestoreTileOp(FlatOp):
         return cls.create(operands=[operand], result_types=[kind], attributes=attributes)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
+        super().verify_()
         owner = self.spilled.owner
         expect(self, isinstance(owner, SpillTileOp), "restores what ttl.spill_tile_to_l1 put away")
         expect(self, len(self.results) == 1 and self.results[0].type == self.spilled.type, "gives that tile")
 
 
 COMPUTE_OPS: tuple[type[Operation], ...] = (
-    ComputeOp,
-    CopyTileOp,
-    CopyDestValuesOp,
-    LinearizedIndexOp,
-    DstTileOp,
-    MulAccumulateOp,
-    L1AccumulateOp,
-    SpillTileOp,
+    ComputeOp, CopyTileOp, CopyDestValuesOp, LinearizedIndexOp, DstTileOp, MulAccumulateOp, L1AccumulateOp, SpillTileOp,
     RestoreTileOp,
-)
+)  # fmt: skip
 
 
 # Tile ops that are not elementwise: they read buffers, not DST, and some of them run over several tiles. Each works on the tile
@@ -375,178 +368,139 @@ DIMS = ("row", "col", "scalar")  # what is left: a column of row results, a row 
 class IrregularTileOp(TileMathOp):
     """Base of the ops that are not rows of the op table."""
 
-    @property
-    def kind(self) -> str:
-        return text_value(self, "kind")
+    KINDS: ClassVar[tuple[str, ...]] = ()  # words of ``kind`` and ``dim``, if the op has them
+    DIMS: ClassVar[tuple[str, ...]] = ()
+    kind = text("kind")
+    dim = text("dim")
+
+    def verify_(self) -> None:
+        super().verify_()
+        words = " or ".join(filter(None, (", ".join(self.KINDS[:-1]), *self.KINDS[-1:])))
+        expect(self, not self.KINDS or self.kind in self.KINDS, f"kind is {words}")
+        expect(self, not self.DIMS or self.dim in self.DIMS, f"dim is one of {self.DIMS}")
 
     @property
-    def dim(self) -> str:
-        return text_value(self, "dim")
+    def counts(self) -> tuple[int, int]:
+        """Rows and columns of tiles that one result is made of."""
+        return int_value(self, "rows", 1), int_value(self, "cols", 1)
 
 
 class TileMatmulOp(IrregularTileOp):
     """``%r = ttl.tile_matmul %a, %b {k = 4 : i32, columns = 2 : i32}``: sum over k of a[k] @ b[k * columns]."""
 
     name = "ttl.tile_matmul"
+    TAKES = 2
     lhs = Operand(0)
     rhs = Operand(1)
+    k = integer("k")
+    transposed = mark(TRANSPOSE_B)
+    turned = mark(TURNED_B)  # tiles of the right operand that follow each other along the product's depth lie in a row
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
+        super().verify_()
         expect(self, isinstance(self.attributes.get("k"), IntegerAttr), "needs k, the number of tiles to add up")
-
-    @property
-    def k(self) -> int:
-        return int_value(self, "k")
-
-    @property
-    def transposed(self) -> bool:
-        return TRANSPOSE_B in self.attributes
-
-    @property
-    def turned(self) -> bool:
-        """Tiles of the right operand that follow each other along a column of the product's depth lie in a row."""
-        return TURNED_B in self.attributes
 
 
 class AccumulateMatmulOp(TileMatmulOp):
     """``%r = ttl.tile_matmul_accumulate %acc, %a, %b {k, columns}``: acc + the product, added onto the slot of acc."""
 
     name = "ttl.tile_matmul_accumulate"
+    TAKES = 3
     accumulator = Operand(0)
     lhs = Operand(1)
     rhs = Operand(2)
-
-    def verify_(self) -> None:
-        expect_operands(self, 3)
 
 
 class TileReduceOp(IrregularTileOp):
     """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
 
     name = "ttl.tile_reduce"
+    TAKES = 2
+    DIMS = DIMS
     source = Operand(0)
     scaler = Operand(1)
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
         expect(self, isinstance(self.attributes.get("kind"), StringAttr), "needs kind, sum or max")
-        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        return int_value(self, "rows", 1), int_value(self, "cols", 1)
+        super().verify_()
 
 
 class TileScratchOp(IrregularTileOp):
     """``%s = ttl.tile_scratch``: a DST slot that a later op may use on its way; it holds nothing."""
 
     name = "ttl.tile_scratch"
-
-    def verify_(self) -> None:
-        expect_operands(self, 0)
+    TAKES = 0
 
 
 class TileFoldOp(IrregularTileOp):
     """``%r = ttl.tile_fold %x, %scratch {kind = "sum", rows, cols}``: that many tiles joined element by element, in DST."""
 
     name = "ttl.tile_fold"
+    TAKES = 2
+    KINDS = ("sum", "max")
     source = Operand(0)
     scratch = Operand(1)
-
-    def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        return int_value(self, "rows", 1), int_value(self, "cols", 1)
 
 
 class TileVectorReduceOp(IrregularTileOp):
     """``%r = ttl.tile_vector_reduce %x {kind = "sum", dim = "row"}``: within a tile in DST; the rest of it is left undefined."""
 
     name = "ttl.tile_vector_reduce"
+    TAKES = 1
+    KINDS = ("sum", "max")
+    DIMS = DIMS[:2]
     source = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
-        expect(self, self.dim in DIMS[:2], f"dim is one of {DIMS[:2]}")
 
 
 class TileBcastOp(IrregularTileOp):
     """``%r = ttl.tile_bcast %x {dim = "col"}``: column 0, row 0 or element (0, 0) repeated over the tile."""
 
     name = "ttl.tile_bcast"
+    TAKES = 1
+    DIMS = DIMS
     source = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
 
 
 class TileTransposeOp(IrregularTileOp):
     """``%r = ttl.tile_transpose %x``"""
 
     name = "ttl.tile_transpose"
+    TAKES = 1
     source = Operand(0)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
 
 
 class TileBinaryBcastOp(IrregularTileOp):
     """``%r = ttl.tile_binary_bcast %x, %v {kind = "add", dim = "col"}``: x with v repeated over the tile, in one call."""
 
     name = "ttl.tile_binary_bcast"
+    TAKES = 2
+    KINDS = ("add", "sub", "mul")
+    DIMS = DIMS
     source = Operand(0)
     vector = Operand(1)
-
-    def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, self.kind in ("add", "sub", "mul"), "kind is add, sub or mul")
-        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
 
 
 class AccumulateBcastOp(TileBinaryBcastOp):
     """``%r = ttl.tile_bcast_accumulate %acc, %x, %v {kind = "mul", dim = "col"}``: acc + the product, onto the slot of acc."""
 
     name = "ttl.tile_bcast_accumulate"
+    TAKES = 3
+    KINDS = ("mul",)
     accumulator = Operand(0)
     source = Operand(1)
     vector = Operand(2)
-
-    def verify_(self) -> None:
-        expect_operands(self, 3)
-        expect(self, self.kind == "mul", "kind is mul")
-        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
 
 
 class ResidentTileOp(IrregularTileOp):
     """``%r = ttl.tile_resident {resident = 0 : i32}``: a tile that earlier code of the same acquire left in DST."""
 
     name = "ttl.tile_resident"
-
-    def verify_(self) -> None:
-        expect_operands(self, 0)
-
-    @property
-    def number(self) -> int:
-        return int_value(self, "resident")
+    TAKES = 0
+    number = integer("resident")
 
 
 MATRIX_OPS = (TileMatmulOp, TileReduceOp)  # the matrix unit reads their tiles through the source registers
 TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
-    TileMatmulOp,
-    AccumulateMatmulOp,
-    TileReduceOp,
-    TileScratchOp,
-    TileFoldOp,
-    TileVectorReduceOp,
-    TileBcastOp,
-    TileTransposeOp,
-    TileBinaryBcastOp,
-    AccumulateBcastOp,
-    ResidentTileOp,
-)
+    TileMatmulOp, AccumulateMatmulOp, TileReduceOp, TileScratchOp, TileFoldOp, TileVectorReduceOp, TileBcastOp, TileTransposeOp,
+    TileBinaryBcastOp, AccumulateBcastOp, ResidentTileOp,
+)  # fmt: skip

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
-from tilewright.dialects.assembly import FlatOp, Operand, expect, expect_operands
+from tilewright.dialects.assembly import ONE_INDEX, FlatOp, Operand, expect, integer, mark, text
 from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, is_array_attr, text_value
 from tilewright.grid import NetSpec, PipeSpec
 
@@ -60,20 +59,18 @@ class CoreTableOp(FlatOp):
 
     name = "ttl.core_table"
     traits = traits_def(Pure())
+    GIVES = ONE_INDEX
     position = Operand(0)  # if there is one
+    table_name = text("name", "number")
 
     def verify_(self) -> None:
         expect(self, len(self.operands) <= 1, "takes at most an index into the core's numbers")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
         expect(self, isinstance(self.attributes.get("values"), ArrayAttr), "needs values, a list per core")
 
     @property
     def values(self) -> tuple[tuple[int, ...], ...]:
         return nested_value(self.attributes["values"])
-
-    @property
-    def table_name(self) -> str:
-        return text_value(self, "name", "number")
 
 
 class RuntimeArgumentOp(FlatOp):
@@ -83,11 +80,12 @@ class RuntimeArgumentOp(FlatOp):
     """
 
     name = "ttl.argument"
+    TAKES = 0
+    GIVES = ONE_INDEX
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
         expect(self, isinstance(self.attributes.get("name"), StringAttr), "needs a name")
 
     @property
@@ -111,11 +109,12 @@ class WaitAnyOp(FlatOp):
     """
 
     name = "ttl.wait_any"
+    GIVES = ONE_INDEX
     start = Operand(0)
 
     def verify_(self) -> None:
         expect(self, len(self.operands) >= 2, "takes a number and receives")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -131,18 +130,16 @@ class NetPipeOp(FlatOp):
 
     name = "ttl.net_pipe"
     traits = traits_def(Pure())
+    GIVES = (PipeType, "gives a pipe")
     number = Operand(0)  # if there is one
+    side = text("side")
 
     def verify_(self) -> None:
         expect(self, len(self.operands) <= 1, "takes at most the number of the pipe")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, PipeType), "gives a pipe")
-        expect(self, text_value(self, "side") in ("src", "dst"), "side is src or dst")
+        super().verify_()
+        expect(self, self.side in ("src", "dst"), "side is src or dst")
         for key in ("src_cores", "dst_core_ranges"):
             expect(self, isinstance(self.attributes.get(key), ArrayAttr), f"needs {key}")
-
-    @property
-    def side(self) -> str:
-        return text_value(self, "side")
 
     @property
     def net(self) -> NetSpec:
@@ -160,6 +157,9 @@ def _net(op: NetPipeOp) -> NetSpec:
     return NetSpec(number, text_value(op, "name", f"net{number}"), pipes)
 
 
+A_SEMAPHORE = (SemaphoreType, "gives a semaphore")
+
+
 class CreateSemaphoreOp(FlatOp):
     """``%s = ttl.create_semaphore {initial_value = 0 : i32, number = 0 : i32, name = "go"} : !ttl.semaphore``
 
@@ -167,29 +167,20 @@ class CreateSemaphoreOp(FlatOp):
     """
 
     name = "ttl.create_semaphore"
+    TAKES = 0
     TAKES_OPERANDS = False
-
-    @classmethod
-    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
-        return [SemaphoreType()]
+    GIVES = A_SEMAPHORE
+    initial = integer("initial_value")
+    number = integer("number", 0)
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        super().verify_()
         initial = self.attributes.get("initial_value")
         expect(self, isinstance(initial, IntegerAttr), "needs initial_value")
         assert isinstance(initial, IntegerAttr)
         expect(self, 0 <= initial.value.data < 2**32, "initial_value is a count of 32 bits")
         remote = any(isinstance(use.operation, REMOTE_SEMAPHORES) for use in self.results[0].uses)
         expect(self, "is_remote" not in self.attributes or remote == bool(int_value(self, "is_remote", 2)), IS_REMOTE)
-
-    @property
-    def initial(self) -> int:
-        return int_value(self, "initial_value")
-
-    @property
-    def number(self) -> int:
-        return int_value(self, "number", 0)
 
     @property
     def semaphore_name(self) -> str:
@@ -200,11 +191,12 @@ class GetRemoteSemaphoreOp(FlatOp):
     """``%r = ttl.get_remote_semaphore %s, %x, %y``: the counter of another core. Text may give ``core = [x, y]`` instead."""
 
     name = "ttl.get_remote_semaphore"
+    GIVES = A_SEMAPHORE
     semaphore = Operand(0)
 
     def verify_(self) -> None:
         expect(self, bool(self.operands) and isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        super().verify_()
         given = "core" in self.attributes
         expect(self, not given or are_places(self.attributes["core"]), "core is a list of coordinates")
         expect(self, given != (len(self.operands) > 1), "needs the core, as operands or as the attribute core")
@@ -216,12 +208,12 @@ class GetRemoteMulticastSemaphoreOp(FlatOp):
     """``%r = ttl.get_remote_multicast_semaphore %s {core_range = [[0, 8, 1], [0, 1, 1]]}``: those of a range; all without one."""
 
     name = "ttl.get_remote_multicast_semaphore"
-    semaphore = Operand(0)
+    TAKES = 1
+    GIVES = A_SEMAPHORE
+    semaphore = Operand(0, SemaphoreType, "takes a semaphore")
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        super().verify_()
         given = self.attributes.get("core_range")
         ranges = given is None or (is_array_attr(given) and all(map(is_range, given)))
         expect(self, ranges, "core_range is a list of [start, stop, step], one per dimension")
@@ -234,13 +226,9 @@ IS_REMOTE = "is_remote is true where another core's counter is asked for, and fa
 class _SemaphoreChangeOp(FlatOp):
     """``name %s, %value : !ttl.semaphore, index``"""
 
-    semaphore = Operand(0)
-    value = Operand(1)
-
-    def verify_(self) -> None:
-        expect_operands(self, 2)
-        expect(self, isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
-        expect(self, isinstance(self.value.type, IndexType), "the value is of type index")
+    TAKES = 2
+    semaphore = Operand(0, SemaphoreType, "takes a semaphore")
+    value = Operand(1, IndexType, "the value is of type index")
 
 
 class SemaphoreSetOp(_SemaphoreChangeOp):
@@ -260,25 +248,14 @@ class SemaphoreWaitOp(_SemaphoreChangeOp):
     """``ttl.semaphore_wait %s, %value {at_least}``: this core's counter is the value, or not below it."""
 
     name = "ttl.semaphore_wait"
+    at_least = mark("at_least")
 
     def verify_(self) -> None:
         super().verify_()
         expect(self, isinstance(self.semaphore.owner, CreateSemaphoreOp), "a core waits for its own semaphore only")
 
-    @property
-    def at_least(self) -> bool:
-        return "at_least" in self.attributes
-
 
 NETWORK_OPS: tuple[type[Operation], ...] = (
-    WaitAnyOp,
-    CoreTableOp,
-    RuntimeArgumentOp,
-    NetPipeOp,
-    CreateSemaphoreOp,
-    GetRemoteSemaphoreOp,
-    GetRemoteMulticastSemaphoreOp,
-    SemaphoreSetOp,
-    SemaphoreIncOp,
-    SemaphoreWaitOp,
-)
+    WaitAnyOp, CoreTableOp, RuntimeArgumentOp, NetPipeOp, CreateSemaphoreOp, GetRemoteSemaphoreOp, GetRemoteMulticastSemaphoreOp,
+    SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp,
+)  # fmt: skip

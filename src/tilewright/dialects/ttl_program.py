@@ -18,11 +18,12 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure
 
 from tilewright import hardware
 from tilewright.dialects.assembly import (
+    ONE_INDEX,
     FlatOp,
     Operand,
     PlainOp,
     expect,
-    expect_operands,
+    integer,
     parse_operands,
     parse_types,
     print_attributes,
@@ -37,7 +38,6 @@ from tilewright.dialects.attributes import (
     SliceType,
     buffer_type_of,
     int_array,
-    int_value,
     is_array_attr,
     is_integer_attr,
     scalar_format,
@@ -191,6 +191,8 @@ class CreateCBOp(FlatOp):
     """
 
     name = "ttl.create_cb"
+    TAKES = 0
+    GIVES = (CBType, "gives a circular buffer")
     TAKES_OPERANDS = False
 
     @classmethod
@@ -201,8 +203,7 @@ class CreateCBOp(FlatOp):
         return [CBType(int_array(nested_value(shape)), element, IntAttr(factor.value.data))]
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, CBType), "gives a circular buffer")
+        super().verify_()
         kind = buffer_type_of(self.results[0])
         expect(self, kind.tiled or scalar_format(kind.element) != "", f"holds tiles, or elements of {', '.join(SCALARS)}")
         sizes = kind.tiled or (len(kind.dims) == 2 and not any(size % TILE for size in kind.dims))
@@ -239,15 +240,12 @@ class CreatePipeOp(FlatOp):
     """
 
     name = "ttl.create_pipe"
+    TAKES = 0
     TAKES_OPERANDS = False
-
-    @classmethod
-    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
-        return [PipeType()]
+    GIVES = (PipeType, "gives a pipe")
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, PipeType), "gives a pipe")
+        super().verify_()
         expect(self, are_places(self.attributes.get("src_core")), "needs src_core, its coordinates")
         given = [key for key in ("dst_core", "dst_core_range") if key in self.attributes]
         expect(self, len(given) == 1, "needs dst_core or dst_core_range")
@@ -265,8 +263,11 @@ class CoreDimOp(FlatOp):
     """
 
     name = "ttl.core_dim"
+    TAKES = 0
     TAKES_OPERANDS = False
+    GIVES = ONE_INDEX
     traits = traits_def(Pure())
+    dims = integer("dims", 1)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -277,17 +278,8 @@ class CoreDimOp(FlatOp):
         kinds = parse_types(parser) if parser.parse_optional_punctuation(":") else [IndexType()]
         return cls.create(result_types=kinds, attributes={"dims": IntegerAttr(number, 64)})
 
-    @classmethod
-    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
-        return [IndexType()]
-
-    @property
-    def dims(self) -> int:
-        return int_value(self, "dims", 1)
-
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        super().verify_()
         given = self.attributes.get("dims")
         expect(self, isinstance(given, IntegerAttr) and 1 <= given.value.data <= 3, "dims is 1, 2 or 3")
 
@@ -296,16 +288,10 @@ class CoreLinearOp(FlatOp):
     """``%n = ttl.core_linear : index``: the number of this core, ``y * columns + x`` on two dimensions."""
 
     name = "ttl.core_linear"
+    TAKES = 0
     TAKES_OPERANDS = False
+    GIVES = ONE_INDEX
     traits = traits_def(Pure())
-
-    @classmethod
-    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
-        return [IndexType()]
-
-    def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
 
 
 class GridSliceOp(FlatOp):
@@ -315,8 +301,10 @@ class GridSliceOp(FlatOp):
     """
 
     name = "ttl.grid_slice"
+    TAKES = 1
+    GIVES = (SliceType, "gives a slice")
     traits = traits_def(Pure())
-    accessor = Operand(0)
+    accessor = Operand(0, AccessorType, "takes an accessor")
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -326,9 +314,7 @@ class GridSliceOp(FlatOp):
         return [SliceType(int_array(nested_value(factors)), kind.element, kind.memory)]
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
-        expect(self, isinstance(self.accessor.type, AccessorType), "takes an accessor")
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SliceType), "gives a slice")
+        super().verify_()
         kind = self.results[0].type
         factors = self.attributes.get("block_factors")
         assert isinstance(kind, SliceType)
@@ -338,13 +324,5 @@ class GridSliceOp(FlatOp):
 
 
 PROGRAM_OPS: tuple[type[Operation], ...] = (
-    ProgramOp,
-    KernelOp,
-    ComputeThreadOp,
-    DataMovementThreadOp,
-    CreateCBOp,
-    CreatePipeOp,
-    CoreDimOp,
-    CoreLinearOp,
-    GridSliceOp,
-)
+    ProgramOp, KernelOp, ComputeThreadOp, DataMovementThreadOp, CreateCBOp, CreatePipeOp, CoreDimOp, CoreLinearOp, GridSliceOp,
+)  # fmt: skip

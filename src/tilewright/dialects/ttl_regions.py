@@ -5,13 +5,15 @@ into the ops the front end writes."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.context import Context
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnknownLoc
 from xdsl.dialects.linalg import Linalg
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -24,6 +26,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import (
@@ -32,15 +35,14 @@ from tilewright.dialects.assembly import (
     FlatOp,
     Operand,
     PlainOp,
-    TextParser,
     expect,
-    expect_operands,
     expect_parameters,
     parse_groups,
     print_attributes,
     print_groups,
 )
-from tilewright.dialects.attributes import CBType, TileType, is_block, is_shaped_type, is_tensor_type
+from tilewright.dialects.attributes import CBType, TileType, int_value, is_block, is_shaped_type, is_tensor_type
+from tilewright.dialects.walking import location
 
 AXIS = "axis"
 
@@ -54,6 +56,48 @@ def _block_shape(value: SSAValue) -> tuple[int, ...]:
 def _reshaped(value: SSAValue, shape: Sequence[int]) -> Attribute:
     assert is_tensor_type(value.type)
     return TensorType(value.type.element_type, shape)
+
+
+class TextParser(Parser):
+    """xDSL's parser with places. ``first_line`` is the number of the text's first line in its file."""
+
+    def __init__(self, context: Context, text: str, name: str, *, first_line: int = 1) -> None:
+        super().__init__(context, text, name)
+        self.file, self.first_line = name, first_line
+        self.line_starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == "\n")]
+        self.argument_types: Sequence[Attribute] = ()  # of the next region's entry block, where the text gives none
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1."""
+        line = bisect_right(self.line_starts, offset) - 1
+        return self.first_line + line, offset - self.line_starts[line] + 1
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location(self.file, *self.place(start))
+        return op
+
+    def _parse_optional_block_arg_list(self, block: Block) -> Block | None:
+        known, self.argument_types = self.argument_types, ()
+        if self._current_token.kind != MLIRTokenKind.L_PAREN:
+            return None
+
+        def parse_argument() -> None:
+            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "block argument expected").span
+            number = len(block.args)
+            if self.parse_optional_punctuation(":"):
+                kind = self.parse_attribute()
+            elif number < len(known):
+                kind = known[number]
+            else:
+                self.raise_error(f"give the type of argument {name.text}")
+            argument = block.insert_arg(kind, number, self.parse_optional_location())
+            self._register_ssa_definition(name.text[1:], (argument,), name)
+
+        self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
+        return block
 
 
 @irdl_op_definition
@@ -104,6 +148,7 @@ class BlockComputeOp(PlainOp):
     """``ttl.block_compute { … }``: arithmetic on blocks, and nothing else."""
 
     name = "ttl.block_compute"
+    TAKES = 0
     traits = traits_def(NoTerminator())
 
     def print(self, printer: Printer) -> None:
@@ -119,7 +164,7 @@ class BlockComputeOp(PlainOp):
         return cls.create(regions=[region], attributes=parser.parse_optional_attr_dict())
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
+        super().verify_()
         expect(self, len(self.regions) == 1 and len(self.regions[0].blocks) == 1, "has one block")
         expect(self, not self.regions[0].block.args, "takes what is defined before it, not arguments")
 
@@ -190,11 +235,6 @@ class BlockMatmulOp(BlockOp):
         return [_reshaped(operands[0], (left[0], right[1]))]
 
 
-def axis_of(op: Operation, default: int) -> int:
-    given = op.attributes.get(AXIS)
-    return given.value.data if isinstance(given, IntegerAttr) else default
-
-
 def _axis(attributes: Mapping[str, Attribute], default: int) -> int:
     given = attributes.get(AXIS)
     return given.value.data if isinstance(given, IntegerAttr) else default
@@ -213,7 +253,7 @@ class BlockReduceOp(BlockOp):
 
     @property
     def axis(self) -> int:
-        return axis_of(self, LAST_AXIS)
+        return int_value(self, AXIS, LAST_AXIS)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -258,7 +298,7 @@ class BlockBcastOp(BlockOp):
     @property
     def axis(self) -> int:
         reduction = reduction_below(self.source)
-        return axis_of(self, LAST_AXIS if reduction is None else reduction.axis)
+        return int_value(self, AXIS, LAST_AXIS if reduction is None else reduction.axis)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -283,11 +323,12 @@ class BlockStoreOp(FlatOp):
     """``ttl.block_store %block, %value``: the destination comes first."""
 
     name = "ttl.block_store"
+    TAKES = 2
     target = Operand(0)
     value = Operand(1)
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
+        super().verify_()
         expect(self, not self.results, "gives nothing")
         for operand in self.operands:
             expect(self, is_block(operand.type), f"stores blocks, not {operand.type}")
@@ -299,10 +340,11 @@ class RequireDstOp(FlatOp):
     """``ttl.require_dst %value``: this value must be in DST. It is an error if a unit can read it from a buffer only."""
 
     name = "ttl.require_dst"
+    TAKES = 1
     value = Operand(0)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
+        super().verify_()
         kind = self.value.type
         expect(self, is_block(kind) or isinstance(kind, TileType), "marks a block or a tile")
 
@@ -311,11 +353,9 @@ class AcquireDstOp(FlatOp):
     """``%d = ttl.acquire_dst {index = 2 : i32} : index``: a DST register; without an index the compiler chooses one."""
 
     name = "ttl.acquire_dst"
+    TAKES = 0
     TAKES_OPERANDS = False
-
-    @classmethod
-    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
-        return [IndexType()]
+    GIVES = (IndexType, "gives a register number")
 
     @property
     def number(self) -> int | None:
@@ -323,8 +363,7 @@ class AcquireDstOp(FlatOp):
         return given.value.data if isinstance(given, IntegerAttr) else None
 
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives a register number")
+        super().verify_()
         given = self.attributes.get("index")
         expect(self, given is None or (isinstance(given, IntegerAttr) and given.value.data >= 0), "index is a register number")
 
@@ -333,10 +372,11 @@ class ReleaseDstOp(FlatOp):
     """``ttl.release_dst %d : index``: what lies in the register is not used after this."""
 
     name = "ttl.release_dst"
+    TAKES = 1
     register = Operand(0)
 
     def verify_(self) -> None:
-        expect_operands(self, 1)
+        super().verify_()
         expect(self, isinstance(self.register.owner, AcquireDstOp), "releases what ttl.acquire_dst gave")
 
 
@@ -344,6 +384,7 @@ class GetTileOp(FlatOp):
     """``%t = ttl.get_tile %cb, %i : <…>, index -> type``: tile ``%i`` of the block that was waited for, in DST."""
 
     name = "ttl.get_tile"
+    TAKES = 2
     buffer = Operand(0)
     index = Operand(1)
 
@@ -355,7 +396,7 @@ class GetTileOp(FlatOp):
         return [kind.element]
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
+        super().verify_()
         kind = self.buffer.type
         expect(self, isinstance(kind, CBType) and isinstance(kind.element, TileType), "takes a tile of a circular buffer")
         assert isinstance(kind, CBType)
@@ -367,13 +408,13 @@ class PackTileOp(FlatOp):
     """``ttl.pack_tile %d, %cb, %i : index, <…>, index``: what lies in register ``%d`` becomes tile ``%i`` of the block."""
 
     name = "ttl.pack_tile"
+    TAKES = 3
     register = Operand(0)
-    buffer = Operand(1)
+    buffer = Operand(1, CBType, "packs into a circular buffer")
     index = Operand(2)
 
     def verify_(self) -> None:
-        expect_operands(self, 3)
-        expect(self, isinstance(self.buffer.type, CBType), "packs into a circular buffer")
+        super().verify_()
         expect(self, all(isinstance(self.operands[n].type, IndexType) for n in (0, 2)), "register and tile are of type index")
 
 
@@ -381,16 +422,9 @@ TILE_ACCESS = (GetTileOp, PackTileOp)
 MARKERS = (RequireDstOp, AcquireDstOp, ReleaseDstOp)
 
 REGION_OPS: tuple[type[Operation], ...] = (  # and the aliases
-    ComputeRegionOp,
-    BlockComputeOp,
-    BlockMatmulOp,
-    BlockReduceSumOp,
-    BlockReduceMaxOp,
-    BlockBcastOp,
-    BlockStoreOp,
-    *MARKERS,
+    ComputeRegionOp, BlockComputeOp, BlockMatmulOp, BlockReduceSumOp, BlockReduceMaxOp, BlockBcastOp, BlockStoreOp, *MARKERS,
     *TILE_ACCESS,
-)
+)  # fmt: skip
 
 
 # ``linalg.fill`` on tiles: xDSL's own reads blocks of numbers only.
@@ -399,14 +433,9 @@ class FillOp(PlainOp):
     """``linalg.fill ins(%number : f32) outs(%block : memref<…>)``; on tensors it gives the filled block: ``-> tensor<…>``."""
 
     name = "linalg.fill"
-
-    @property
-    def number(self) -> SSAValue:
-        return self.operands[0]
-
-    @property
-    def target(self) -> SSAValue:
-        return self.operands[1]
+    TAKES = 2
+    number = Operand(0)
+    target = Operand(1)
 
     def print(self, printer: Printer) -> None:
         print_groups(printer, self.operands[:1], self.operands[1:])
@@ -421,7 +450,7 @@ class FillOp(PlainOp):
         return cls.create(operands=[*inputs, *outputs], result_types=results)
 
     def verify_(self) -> None:
-        expect_operands(self, 2)
+        super().verify_()
         kind = self.target.type
         tiles = is_shaped_type(kind) and isinstance(kind.element_type, TileType)
         expect(self, tiles, f"fills a block of tiles, not {kind}")
