@@ -36,6 +36,8 @@ class State:
     srcb: str = ""
     packer: str = ""
     edge: str = ""  # what a reduction lets the packer write; empty: everything
+    filled: bool = False  # something is in DST since the section was acquired
+    anew: bool = False  # the half of the section is known to be the first
 
 
 def check_function(function: Any) -> int:
@@ -120,15 +122,24 @@ class _Checker:
             return replace(state, packer=_dtype(op.operands[0]))
         if name == "reduce_uninit":
             return replace(state, edge="")
+        if name == "tile_regs_acquire":
+            return replace(state, filled=False)
+        if name == "tile_regs_commit":
+            return replace(state, filled=False, anew=False)
+        if name == "unary_bcast_full_init":
+            return self.full_init(op, state)
         if self.is_init(op):
             return self.init(op, state)
         self.use(op, state)
+        state = replace(state, filled=state.filled or ("m" in op.CALL.runs_on and len(op.CALL.runs_on) < 4))
         return replace(state, matrix=None) if self.takes_replay(op) and self.recorded(state.matrix) else state
 
     def takes_replay(self, op: Any) -> bool:
         """Long vector functions record themselves over the instructions of the matrix unit."""
         if op.CALL.name == "exp_tile":
-            return not self.wide and "true" not in str(op.attributes.get("template", ""))
+            words = [word.data for word in op.attributes.get("template", ())]
+            narrow = len(words) == 5 and words[4] == "false"  # as a 16-bit DST has it
+            return (not self.wide or narrow) and words[:1] != ["true"]
         return op.CALL.name in ("gcd_tile", "lcm_tile")
 
     @staticmethod
@@ -160,6 +171,14 @@ class _Checker:
         if op.CALL.name == "reduce_init":
             state = replace(state, edge=str(op.attributes["template"]))
         return state
+
+    def full_init(self, op: Any, state: State) -> State:
+        """Of releases before 0.78: it sets up all formats and the packer, and goes back to the first half of DST."""
+        self.need(op, state.started, "start-up comes before any init")
+        self.need(op, state.anew or not state.filled, "what is in DST may be in its second half")
+        source, output = (_dtype(buffer) for buffer in _buffers(op))
+        key = self.matrix_key(op, "unary_bcast_init", _buffers(op))
+        return replace(state, matrix=key, srca=source, srcb=source, packer=output, edge="", anew=True)
 
     def vector_key(self, op: Any, init: str) -> tuple[Any, ...]:
         given = op.attributes.get("values")
@@ -228,7 +247,7 @@ class _Checker:
             self.formats(op, state, buffers[1], buffers[0])
         elif name == "reduce_tile":
             template = str(op.attributes["template"])
-            swapped = "SUM" in template and "REDUCE_ROW" in template
+            swapped = "SUM" in template and "REDUCE_ROW" in template and "data_in_srca" not in op.attributes
             self.formats(op, state, *(reversed(buffers) if swapped else buffers))
         else:
             found = state.srcb if name == "unary_bcast" else state.srca

@@ -78,6 +78,7 @@ STRUCTURAL_CALLS = (
     ),
     Call("reduce_uninit", "p", "", 0, "the packer writes whole tiles again"),
     Call("unary_bcast_init", "um", "buffer", 0, "prepare unary_bcast"),
+    Call("unary_bcast_full_init", "ump", "buffer output", 0, "prepare unary_bcast and start all engines anew; before ttnn 0.78"),
     Call("unary_bcast", "um", "buffer tile slot", 0, "buffer, tile, DST index"),
     Call("transpose_wh_init_short", "um", "buffer", 0, "prepare transpose_wh_tile"),
     Call("transpose_wh_tile", "um", "buffer tile slot", 0, "buffer, tile, DST index"),
@@ -249,6 +250,9 @@ BCAST_WORDS = {"row": "cols", "col": "rows", "scalar": "scalar"}
 BCAST_TYPES = {"row": "COL", "col": "ROW", "scalar": "SCALAR"}
 SFPU_BCAST = "sfpu_bcast"  # a unit: an op with a broadcast, both operands in DST
 SFPU_BCAST_SINCE = (0, 78)  # the older releases have no sfpu_binary_bcast.h
+BCAST_INIT_SINCE = (0, 78)  # the older releases have one init of unary_bcast, which starts all engines anew
+ROW_SUMS_SWAP_SINCE = (0, 78)  # sums along rows are matrix products: the scaler is in SrcA, the data in SrcB
+DATA_IN_SRCA = "data_in_srca"  # of a reduction: its release is older than that
 SFPU_REDUCE_SINCE = (0, 78)  # the older releases reduce columns only, or nothing
 STATELESS = "sfpu"  # key of all inits that set nothing of their own
 REDUCE_DIMS = {"row": "REDUCE_ROW", "col": "REDUCE_COL", "scalar": "REDUCE_SCALAR"}

@@ -91,11 +91,6 @@ def _startup_reverse(call: Written) -> str:
     return f"compute_kernel_hw_startup<SrcOrder::Reverse>({', '.join(call.arguments)})"
 
 
-def _bcast_init_old(call: Written) -> str:
-    """Old releases also want the output buffer; only its format is looked at, which the input's stands for."""
-    return plain(call.name)(Written(call.name, (call.arguments[0], call.arguments[0]), call.template))
-
-
 SPELLINGS: dict[str, tuple[tuple[tuple[int, int], Spelling], ...]] = {
     "init_sfpu": (((0, 62), plain("init_sfpu")), ((0, 78), plain("compute_kernel_hw_startup"))),
     "binary_op_init_common": (((0, 62), plain("binary_op_init_common")), ((0, 77), plain("compute_kernel_hw_startup"))),
@@ -118,7 +113,7 @@ SPELLINGS: dict[str, tuple[tuple[tuple[int, int], Spelling], ...]] = {
     "matmul_block": (((0, 62), _matmul("matmul_block", 0, 1, 2, 3)),),
     "transpose_wh_init_short": (((0, 62), plain("transpose_wh_init_short")), ((0, 74), plain("transpose_init"))),
     "transpose_wh_tile": (((0, 62), plain("transpose_wh_tile")), ((0, 74), plain("transpose_tile"))),
-    "unary_bcast_init": (((0, 62), _bcast_init_old), ((0, 78), plain("unary_bcast_init"))),
+    "unary_bcast_full_init": (((0, 62), plain("unary_bcast_init")),),
     **{
         f"{op}_bcast_{dim}_init_short": (((0, 62), _bcast_init), ((0, 77), plain(f"{op}_bcast_{dim}_init")))
         for op in ("add", "sub", "mul")
@@ -180,6 +175,7 @@ STRUCTURAL = {
     "sfpu_reduce_init": "compute_kernel_api.h",
     "unary_bcast": "bcast.h",
     "unary_bcast_init": "bcast.h",
+    "unary_bcast_full_init": "bcast.h",
 }
 
 # The order of hand-written kernels: start-up, then what reaches the unpacker, the packer and the matrix unit, then vector

@@ -26,6 +26,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.math import (
     ANY,
+    FULL_INIT,
     WHOLE_TILES,
     NoInit,
     Requirement,
@@ -85,6 +86,8 @@ class _Placement:
         self.summaries: dict[Block, Summary] = {}
         self.fillers: set[Operation] = set()  # calls that undo inits which record instructions
         self.foreign: set[Operation] = set()  # the author's own C++
+        self.openers: dict[Operation, Requirement] = {}  # acquires of sections that start DST anew, and the init that does so
+        self.masks: dict[str, Requirement] = {}  # what masks the packer, by key
 
     def run(self) -> None:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
@@ -94,6 +97,7 @@ class _Placement:
         math: list[KernelCallOp] = []
         inits: list[KernelCallOp] = []
         pending: Operation | None = None
+        acquire: Operation | None = None
         for op in calls:
             if op.CALL.name in STARTUPS:
                 continue
@@ -101,9 +105,15 @@ class _Placement:
                 inits.append(op)
                 pending = op
                 continue
+            if op.CALL.name == "tile_regs_acquire":
+                acquire = op
             found = requirements(op, pending, tables=tables)
             if found:
                 math.append(op)
+            if acquire is not None and pending is not None and pending.name == f"ttkernel.{FULL_INIT}":
+                self.openers.setdefault(acquire, next(need for need in found if need.state == "fpu"))
+            if op.CALL.name == "reduce_tile":
+                self.masks.update({need.key: need for need in found if need.state == "edge"})
             if not self.hoist:
                 found = tuple(need for need in found if need.state not in ENGINES)
                 if pending is not None:
@@ -208,6 +218,8 @@ class _Placement:
 
     def _place(self, block: Block, state: dict[str, str]) -> None:
         for op in block_ops(block):
+            if op in self.openers:
+                self._establish(self.openers[op], state, op)
             for need in self.needs.get(op, ()):
                 self._satisfy(need, state, op)
             if op.regions:
@@ -231,10 +243,22 @@ class _Placement:
         current = state.get(need.state)
         if current == need.key or (need.key == ANY and current is not None):
             return
+        if need.state == "edge" and before not in self.own_init and before.name == PACK:
+            need = self.masks.get(need.key, need)  # an init between the reduction and here has started the packer anew
         if self.hoist or need.state != "edge" or need.key == WHOLE_TILES:  # else the reduction's own init masks the packer
             insert_before(_made(need, before), self.own_init.get(before, before))
+        self._note(need, state)
+
+    def _note(self, need: Requirement, state: dict[str, str]) -> None:
         state[need.state] = need.key
         state.update(need.also)
+        if not self.masks:
+            state["edge"] = WHOLE_TILES
+
+    def _establish(self, need: Requirement, state: dict[str, str], acquire: Operation) -> None:
+        """A section in which DST is started anew begins with it: what an earlier section left does not matter there."""
+        insert_before(_made(need, acquire), acquire)
+        self._note(need, state)
 
     def _loop(self, loop: ForOp, state: dict[str, str]) -> None:
         body = loop.body.block
@@ -306,6 +330,7 @@ def _made(need: Requirement, before: Operation) -> Operation:
         raise fail("TW603", f"{where} has no init in front of it", place_of(before), help=remedy) from None
 
 
+PACK = "ttkernel.pack_tile"
 PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkernel.my_core", "arith.constant")
 
 

@@ -88,6 +88,7 @@ class Dst:
         self.packing = self._contents[0]  # the half the packer holds
         self.last: list[Any] = []  # what math left in its last section, for those who print it
         self._marks: list[set[int]] = [set() for _ in range(halves)]  # slots that hold a reduction, or what was made of one
+        self._anew = halves == 1  # the half that math holds, or will hold, is the first
 
     def acquire(self, site: Site) -> Wait | None:
         if self.halves.math_holds:
@@ -108,7 +109,16 @@ class Dst:
         if self._products:
             self._products.settle(self.slots)
         self.last = list(self.slots)
+        self._anew = self.halves.count == 1
         self.halves.commit()
+
+    def start_anew(self, site: Site) -> None:
+        """Math goes back to the first half, as old inits make it."""
+        if self.halves.math_holds and not self._anew and any(slot is not None for slot in self.slots):
+            remedy = "call it before tile_regs_acquire, or first behind it"
+            message = "the init goes back to the first half of DST, and results may be in the other"
+            raise fault("TW509", site, message, help=remedy)
+        self._anew = True
 
     def wait(self, site: Site) -> Wait | None:
         if self.halves.pack_holds:

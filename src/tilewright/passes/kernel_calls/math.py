@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -36,8 +36,12 @@ from tilewright.dialects.tile_op import (
     in_one_pass,
     is_approximate,
     is_narrow,
+    release_key,
 )
 from tilewright.dialects.ttkernel import (
+    BCAST_INIT_SINCE,
+    DATA_IN_SRCA,
+    ROW_SUMS_SWAP_SINCE,
     SFPU_BCAST,
     KernelCallOp,
     bcast_call,
@@ -325,10 +329,11 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
         buffer, tile = math.buffer_tile(op.source, op)
         template: dict[str, Any] = {"template": text_array((bcast_type(op.dim),))}
         target = math.dst_index(op.results[0], op)
-        return [
-            call("unary_bcast_init", [buffer], attributes=template, like=op),
-            call("unary_bcast", [buffer, tile, target], attributes=template, like=op),
-        ]
+        if release_key(math.metal) >= BCAST_INIT_SINCE:
+            init = call("unary_bcast_init", [buffer], attributes=template, like=op)
+        else:
+            init = call(FULL_INIT, [buffer, _output(op, math)], attributes=template, like=op)
+        return [init, call("unary_bcast", [buffer, tile, target], attributes=template, like=op)]
     assert isinstance(op, TileTransposeOp)
     buffer, tile = math.buffer_tile(op.source, op)
     return [
@@ -356,8 +361,10 @@ def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
 
 def _reduce(op: TileReduceOp, math: MathConverter) -> list[Operation]:
     (data, tile), (scaler, scaler_tile) = (math.buffer_tile(value, op) for value in op.operands)
-    attributes = {"template": text_array(reduce_template(op.kind, op.dim))}
+    attributes: dict[str, Any] = {"template": text_array(reduce_template(op.kind, op.dim))}
     target = math.dst_index(op.results[0], op)
+    if release_key(math.metal) < ROW_SUMS_SWAP_SINCE:
+        attributes[DATA_IN_SRCA] = UnitAttr()
     return [
         call("reduce_init", [data, scaler, _output(op, math)], attributes=attributes, like=op),
         call("reduce_tile", [data, scaler, tile, scaler_tile, target], attributes=attributes, like=op),
@@ -398,9 +405,11 @@ def _output(op: Operation, math: MathConverter) -> SSAValue:
 ANY = "any"  # some init of that engine ran; which one does not matter
 
 INITS = frozenset({form.init for row in tile_ops.ROWS for form in row.forms if form.init})
-BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", "transpose_wh_init_short")
+FULL_INIT = "unary_bcast_full_init"  # starts the packer anew and goes back to the first half of DST
+BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", FULL_INIT, "transpose_wh_init_short")
 STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init", *BLOCK_INITS})
 WHOLE_TILES = "whole"  # the packer writes every datum
+UNKNOWN = "unknown"  # nothing may rely on it
 REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # calls that need more than half of the replay buffer
 
 
@@ -504,13 +513,19 @@ def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requi
     if name == "reduce_tile":
         data, scaler = op.operands[:2]
         edge = _written_template(op)
-        swapped = "SUM" in edge and "REDUCE_ROW" in edge
+        swapped = "SUM" in edge and "REDUCE_ROW" in edge and DATA_IN_SRCA not in op.attributes
         engine = _engine("fpu", init, [data, scaler])
         masked = Requirement("edge", edge, engine.make, also=(("fpu", engine.key),))
         both = Requirement("fpu", engine.key, engine.make, also=(("edge", edge),))
         return (*(_formats(scaler, data) if swapped else _formats(data, scaler)), both, masked)
     if name == "unary_bcast":
-        return (*_formats(op.operands[0], op.operands[0]), _engine("fpu", init, [op.operands[0]]))
+        engine = _engine("fpu", init, [op.operands[0]])
+        if init is not None and init.name == f"ttkernel.{FULL_INIT}":
+            source = source_format(op.operands[0])
+            packer = (("pack", pack_format(init.operands[1])), ("edge", UNKNOWN), ("relu", "none"))
+            also = (("srca", source), ("srcb", source), *packer)
+            engine = Requirement("fpu", f"{engine.key}{packer[0][1]}", engine.make, also=also)
+        return (*_formats(op.operands[0], op.operands[0]), engine)
     if name == "transpose_wh_tile":
         buffer = op.operands[0]
         return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))

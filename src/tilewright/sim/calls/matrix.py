@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from tilewright.dialects.ttkernel import DATA_IN_SRCA
 from tilewright.dtypes import INTEGERS
 from tilewright.machine.threads import Wait
 from tilewright.records import record
@@ -294,9 +295,10 @@ def uninit_reduce(machine: Machine, site: Site, *_: Buffer) -> None:
 def unpack_reduce(
     machine: Machine, site: Site, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
 ) -> SourceTiles:
-    """Sums along rows are matrix products: the scaler is then in SrcA and the data in SrcB."""
+    """Sums along rows are matrix products since ttnn 0.78: the scaler is then in SrcA and the data in SrcB."""
     pool, dim = reduction_of(site)
-    return operands_of(machine, site, data, scaler, tile, scaler_tile, swapped=dim == "row" and pool != "max")
+    swapped = dim == "row" and pool != "max" and DATA_IN_SRCA not in site.attributes
+    return operands_of(machine, site, data, scaler, tile, scaler_tile, swapped=swapped)
 
 
 @REDUCE.computes("reduce_tile")
@@ -375,6 +377,18 @@ def math_broadcast(
 
 UNARY_BROADCAST = Form(lambda site, buffer: ("unary broadcast", template_dim(site)), lambda site, buffer: "unary_bcast_init")
 call("unary_bcast_init", on="um")(UNARY_BROADCAST.prepare)
+
+
+@call("unary_bcast_full_init", on="ump")
+def prepare_unary_broadcast_anew(machine: Machine, site: Site, buffer: Buffer, output: Buffer) -> None:
+    """The init of old releases starts packer and DST anew: math goes back to the first half, whichever it holds."""
+    if site.role == "p":
+        machine.packer.format, machine.packer.relu = output.format, None
+        return
+    if site.role == "m":
+        machine.dst.start_anew(site)
+    configure(machine, site, buffer, buffer)
+    UNARY_BROADCAST.prepare(machine, site, buffer)
 
 
 @UNARY_BROADCAST.unpacks("unary_bcast")

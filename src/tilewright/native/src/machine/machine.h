@@ -103,6 +103,7 @@ struct Core {
     DstHalf halves[2];
     u32 math_half = 0, pack_half = 0;
     bool math_holds = false, pack_holds = false;
+    bool math_anew = false;  // the half that math holds, or will hold, is the first
 
     // set-up of each engine, once per thread that owns it
     bool started[kRoles] = {};

@@ -67,7 +67,7 @@ void unpack_half(const char* name, Mode mode, u32 a, u32 b, u32 tile_a, u32 tile
             }
             break;
         case Kind::Reduce: {
-            const bool swapped = reduces_by_matmul(mode);
+            const bool swapped = scaler_in_srca(mode);
             read_operand(name, a, tile_a, swapped ? core.source_b : core.source_a, swapped ? "SrcB" : "SrcA", false, tiles.a, at);
             read_operand(name, b, tile_b, swapped ? core.source_a : core.source_b, swapped ? "SrcA" : "SrcB", false, tiles.b, at);
             break;
@@ -182,7 +182,7 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
                     matmul_tile(&tiles.b[r * kTile], &tiles.a[c * kTile], slot_values(dst + r * mode.columns + c), machine.phases, width);
             break;
         case Kind::Reduce: {
-            const SourceSetup& data = reduces_by_matmul(mode) ? tiles.setup_b : tiles.setup_a;
+            const SourceSetup& data = scaler_in_srca(mode) ? tiles.setup_b : tiles.setup_a;
             reduce_tile(tiles.a.data(), tiles.b.data(), target, static_cast<Pool>(mode.pool), static_cast<Axis>(mode.axis), machine.phases,
                         width, !current_half().slots[dst].written, source_mask(data, core.wide));
             break;

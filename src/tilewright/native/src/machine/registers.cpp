@@ -54,6 +54,16 @@ void wrote_slot(u32 slot, Kind writer, bool reduced, Loc at) {
     state.at = at;
 }
 
+void start_anew(Loc at) {
+    Core& core = self_core();
+    bool results = false;
+    for (const Slot& slot : core.halves[core.math_half].slots) results = results || slot.written;
+    if (core.math_holds && !core.math_anew && !core.full_sync && results) {
+        report("late-startup", at, "the init goes back to the first half of DST, and results may be in the other");
+    }
+    core.math_anew = true;
+}
+
 void regs_acquire(Loc at) {
     self().last = at;
     if (self_role() != Role::Math) return;
@@ -81,6 +91,7 @@ void regs_commit(Loc at) {
     core.math_half = (core.math_half + 1) % core.halves_in_use();
     if (!core.full_sync) core.math_offset = 0;
     core.math_holds = false;
+    core.math_anew = false;
 }
 
 void regs_wait(Loc at) {

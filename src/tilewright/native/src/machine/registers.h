@@ -12,4 +12,6 @@ bool may_use_slot(u32 slot, const char* name, Loc at);
 bool may_read_slot(u32 slot, const char* name, Loc at);
 void wrote_slot(u32 slot, Kind writer, bool reduced, Loc at);
 
+void start_anew(Loc at);  // math goes back to the first half, as start-ups make it
+
 }  // namespace tw

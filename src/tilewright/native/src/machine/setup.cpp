@@ -4,6 +4,7 @@
 
 #include "findings.h"
 #include "recording.h"
+#include "registers.h"
 #include "scheduler.h"
 
 namespace tw {
@@ -55,6 +56,8 @@ bool replays(const Mode& mode, bool wide) {
 }
 
 bool reduces_by_matmul(const Mode& mode) { return mode.axis == 0 && mode.pool != 2; }
+
+bool scaler_in_srca(const Mode& mode) { return reduces_by_matmul(mode) && machine.metal >= 78; }
 
 u32 source_mask(const SourceSetup& setup, bool wide) {
     return wide && setup.format == Format::Float32 && !setup.to_dst ? 0xFFFFE000u : 0xFFFF0000u;
@@ -112,6 +115,7 @@ void hw_startup(u32 a, u32 b, u32 out, bool reverse, bool must_be_first, Loc at)
     if (must_be_first && started) {
         report("late-startup", at, "compute_kernel_hw_startup() must be the first compute call and run once");
     }
+    if (started && self_role() == Role::Math) start_anew(at);
     started = true;
     note("start", at, {a, b, out});
     configure(true, true, reverse ? b : a, reverse ? a : b, at);

@@ -67,7 +67,7 @@ template <BroadcastType kDim, auto...>
 inline void unary_bcast_init(uint32_t cb, TW_AT) {
     tw::init("unary_bcast_init", tw::binary_mode(tw::Kind::UnaryBcast, static_cast<uint32_t>(kDim)), cb, cb, tw::kBoth, tw_at);
 }
-#if TW_METAL < 77
+#if TW_METAL < 78
 template <BroadcastType kDim, auto...>
 inline void unary_bcast_init(uint32_t cb, uint32_t out, TW_AT) {
     tw::hw_startup(cb, cb, out, false, false, tw_at);

@@ -1,0 +1,113 @@
+"""What the headers of older releases do otherwise behind the same name: the numbers, and the order of calls that they need."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.diagnostics import KernelError
+from tilewright.native import driver
+from tilewright.program import TensorSpec
+from tilewright.sim.run import simulate
+
+RELEASES = ("0.62", "0.69", "0.78", "0.81")
+HOST = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "bfp8_b": np.float32, "bfp4_b": np.float32}
+
+LOOP = """
+from tilewright import ttl
+
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, v, y):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, 2), block_count=2)
+    v_dfb = ttl.make_dataflow_buffer_like(v, shape=(1, 1), block_count=2)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        for _ in range(5):
+            with a_dfb.wait() as x, v_dfb.wait() as w, y_dfb.reserve() as out:
+                {body}
+
+    @ttl.datamovement()
+    def read():
+        for i in range(5):
+            with a_dfb.reserve() as x, v_dfb.reserve() as w:
+                first, second = ttl.copy(a[i : i + 1, 0:2], x), ttl.copy(v[i : i + 1, 0:1], w)
+                first.wait()
+                second.wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range(5):
+            with y_dfb.wait() as out:
+                ttl.copy(out, y[i : i + 1, 0:2]).wait()
+"""
+
+
+def run(kernels, source, inputs, shape, result, **options):
+    """The program and what it computes, the same bits simulated and natively; inputs are (array, dtype)."""
+    specs = [TensorSpec(name=f"t{place}", shape=array.shape, dtype=dtype) for place, (array, dtype) in enumerate(inputs)]
+    program = kernels.compile(source, *specs, TensorSpec(name="y", shape=shape, dtype=result), **options)
+    arrays = [array.astype(HOST[dtype]) for array, dtype in inputs]
+    simulated, native = (np.zeros(shape, HOST[result]) for _ in range(2))
+    simulate(program, [*arrays, simulated])
+    assert not driver.run(program, [*arrays, native]).errors
+    assert simulated.tobytes() == native.tobytes()
+    return program, simulated.astype(np.float64)
+
+
+@pytest.mark.parametrize("metal", RELEASES)
+@pytest.mark.parametrize("dtype", ["bfp8_b", "bfp4_b"])
+def test_sums_of_rows_have_their_data_in_the_register_of_the_release(kernels, block_kernels, dtype, metal):
+    """The scaler has another format. Until 0.78 the data is in SrcA, since then in SrcB."""
+    x = np.random.default_rng(5).integers(0, 4, (64, 64)).astype(np.float64)
+    source = block_kernels.single_block({"x": (2, 2)}, [(2, 1)], "o0.store(ttl.math.reduce_sum(x, dims=[1]) * 0.5)")
+    program, y = run(kernels, source, [(x, dtype)], (64, 32), "bf16", metal=metal)
+    assert np.allclose(y[:, 0], x.sum(1) / 2, rtol=2**-8)
+    assert ("reconfig_data_format_srca(scale" in program.cpp["compute"]) == (metal in ("0.78", "0.81"))
+
+
+BODIES = {
+    "first": ("ttl.math.exp(x) + ttl.math.exp(ttl.math.broadcast(w, dims=[1], shape=(1, 2)))", lambda x, w: np.exp(x) + np.exp(w)),
+    "later": ("ttl.math.broadcast(w, dims=[1], shape=(1, 2)) - ttl.math.exp(x * x)", lambda x, w: w - np.exp(x * x)),
+    "beside a sum": (
+        "ttl.math.broadcast(ttl.math.reduce_sum(x, dims=[1]), dims=[1], shape=(1, 2)) * ttl.math.exp(ttl.math.broadcast(w, dims=[1], shape=(1, 2)))",
+        lambda x, w: x.sum(1, keepdims=True) * np.exp(w),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metal", RELEASES)
+@pytest.mark.parametrize(("source", "result"), [("bf16", "bf16"), ("bf16", "f32"), ("f32", "bf16"), ("f32", "f32")], ids=str)
+@pytest.mark.parametrize("body", BODIES)
+def test_broadcasts_into_dst_in_a_loop(kernels, body, source, result, metal):
+    """Until 0.78 the init of a broadcast starts packer and DST anew: it names the section's output and comes first in it."""
+    generator = np.random.default_rng(6)
+    x, v = generator.uniform(-1, 1, (160, 64)), generator.uniform(-1, 1, (160, 32))
+    x, v = (array.astype(ml_dtypes.bfloat16).astype(np.float64) for array in (x, v))
+    value, reference = BODIES[body]
+    cast = "" if source == result else f"ttl.math.typecast({value}, '{result}')"
+    text = LOOP.format(body=f"out.store({cast or value})")
+    program, y = run(kernels, text, [(x, source), (v, source)], (160, 64), result, metal=metal)
+    expected = np.broadcast_to(reference(x, v[:, :1]), y.shape)
+    assert np.max(np.abs(y - expected)) <= 2**-6 * np.max(np.abs(expected))
+    inits = re.findall(r"unary_bcast_init<[^>]*>\((\w+)(?:, (\w+))?\)", program.cpp["compute"])
+    assert all((output == "") == (metal in ("0.78", "0.81")) for _, output in inits)
+    assert all(buffer != output for buffer, output in inits)
+
+
+def test_a_broadcast_that_starts_anew_behind_results_is_found(kernels, init_states):
+    """The checks have teeth: without the init in front of the section, the second turn has its results in another half."""
+    specs = [TensorSpec(name=name, shape=(160, 64), dtype="bf16") for name in ("a", "v", "y")]
+    program = kernels.compile(LOOP.format(body=f"out.store({BODIES['later'][0]})"), *specs, metal="0.69")
+    first, _ = [op for op in program.module.walk() if op.name == "ttkernel.unary_bcast_full_init"]
+    assert first.next_op.name == "ttkernel.tile_regs_acquire"
+    first.detach()
+    with pytest.raises(init_states.MissingInit, match="second half"):
+        init_states.check_module(program.module)
+    with pytest.raises(KernelError, match="the first half of DST"):
+        simulate(program, [np.ones((160, 64), ml_dtypes.bfloat16) for _ in specs])
