@@ -53,7 +53,7 @@ class Kernels:
 
     def compile(self, source: str, *arrays: Any, **options: Any) -> Any:
         program = self.load(source).compile(*arrays, **options)
-        assert init_states.check_module(program.module) > 0
+        assert init_states.check_module(program.module, arch=program.options.arch) > 0
         return program
 
     def run(self, source: str, *arrays: Any, **options: Any) -> Any:

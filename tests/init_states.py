@@ -40,18 +40,18 @@ class State:
     anew: bool = False  # the half of the section is known to be the first
 
 
-def check_function(function: Any) -> int:
+def check_function(function: Any, *, arch: str = "wormhole_b0") -> int:
     """Raises MissingInit; returns how many calls were proven."""
-    checker = _Checker(function)
+    checker = _Checker(function, arch)
     checker.block(function.body.blocks[0], frozenset({State()}))
     return checker.proven
 
 
-def check_module(module: Any) -> int:
+def check_module(module: Any, *, arch: str = "wormhole_b0") -> int:
     proven = 0
     for function in module.ops:
         if getattr(getattr(function.attributes.get("ttl.kernel_thread"), "kind", None), "data", "") == "compute":
-            proven += check_function(function)
+            proven += check_function(function, arch=arch)
     return proven
 
 
@@ -69,7 +69,8 @@ def _constant(value: Any) -> int | None:
 
 
 class _Checker:
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, arch: str) -> None:
+        self.throttled = arch == "blackhole"
         attribute = function.attributes.get("ttl.unpack_to_dest")
         self.direct = {entry.value.data for entry in attribute} if attribute is not None else set()
         width = function.attributes.get("ttl.fp32_dest_acc_en")
@@ -132,6 +133,8 @@ class _Checker:
             return self.init(op, state)
         self.use(op, state)
         state = replace(state, filled=state.filled or ("m" in op.CALL.runs_on and len(op.CALL.runs_on) < 4))
+        if name == "matmul_block" and self.throttled and state.vector is not None:
+            return replace(state, vector=("disturbed",))  # slowed down by the firmware, it takes an address mode
         return replace(state, matrix=None) if self.takes_replay(op) and self.recorded(state.matrix) else state
 
     def takes_replay(self, op: Any) -> bool:

@@ -39,6 +39,7 @@ class Chip:
     dram_read_alignment: int  # bytes: the NoC reads DRAM from multiples of this only [api]
     cancellation_erratum: bool  # the smallest negative sum in a 32-bit DST comes out 2^27 times too large [count]
     broadcast_in_dst: bool  # false: it needs an instruction that the chip documents as unsupported (SETDVALID) [api]
+    throttles_products: bool  # the firmware may slow matmul_block down: it then takes an address mode of the vector unit [api]
     max_runtime_args: int = 341  # words per core and kernel [api]
     max_semaphores: int = 16  # per core [api]
 
@@ -56,11 +57,11 @@ class Chip:
 
 WORMHOLE_B0 = Chip(
     name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, dram_read_alignment=32,
-    cancellation_erratum=True, broadcast_in_dst=True,
+    cancellation_erratum=True, broadcast_in_dst=True, throttles_products=False,
 )
 BLACKHOLE = Chip(
     name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, dram_read_alignment=64,
-    cancellation_erratum=False, broadcast_in_dst=False,
+    cancellation_erratum=False, broadcast_in_dst=False, throttles_products=True,
 )
 LARGEST_GRID = (14, 12)  # columns and rows: no card has more
 LONGEST_ROW = 16  # cores: no chip has a longer row or column

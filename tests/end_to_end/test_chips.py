@@ -105,3 +105,52 @@ def test_check_takes_a_chip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     assert main(["check", "--arch", "grayskull", str(kernel)]) == 2
     assert "'grayskull' is no chip: wormhole_b0, blackhole" in capsys.readouterr().err
+
+
+PRODUCTS_IN_A_LOOP = """
+from tilewright import ttl
+
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, b, y):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(2, 2), block_count=2)
+    b_dfb = ttl.make_dataflow_buffer_like(b, shape=(2, 2), block_count=2)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(2, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        for _ in range(3):
+            with a_dfb.wait() as x, b_dfb.wait() as w, y_dfb.reserve() as out:
+                out.store(ttl.math.exp(x @ w))
+
+    @ttl.datamovement()
+    def read():
+        for i in range(3):
+            with a_dfb.reserve() as x, b_dfb.reserve() as w:
+                first, second = ttl.copy(a[2 * i : 2 * i + 2, 0:2], x), ttl.copy(b[0:2, 0:2], w)
+                first.wait()
+                second.wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range(3):
+            with y_dfb.wait() as out:
+                ttl.copy(out, y[2 * i : 2 * i + 2, 0:2]).wait()
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_vector_function_behind_products_that_the_firmware_may_slow_down(kernels: Any, init_states: Any, chip: str) -> None:
+    """Slowed down, matmul_block on Blackhole takes the address mode that exp stores through."""
+    generator = np.random.default_rng(8)
+    a, b = (generator.uniform(-0.25, 0.25, shape).astype(op_kernels.HOST["bf16"]) for shape in ((192, 64), (64, 64)))
+    y = np.zeros((192, 64), op_kernels.HOST["bf16"])
+    program = kernels.run(PRODUCTS_IN_A_LOOP, a, b, y, arch=chip)
+    expected = np.exp(a.astype(np.float64) @ b.astype(np.float64))
+    assert np.max(np.abs(y.astype(np.float64) - expected) / expected) <= BOUNDS["bf16"]
+    text = program.cpp["compute"]
+    loop, product, init = (text.index(word) for word in ("for (", "matmul_block(", "exp_tile_init"))
+    assert loop < product < init if chip == "blackhole" else init < loop
+    if chip == "wormhole_b0":
+        with pytest.raises(init_states.MissingInit, match="disturbed"):
+            init_states.check_module(program.module, arch="blackhole")

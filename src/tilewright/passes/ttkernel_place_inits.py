@@ -52,7 +52,8 @@ ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            _Placement(function, hoist=context.options.inits == "hoist").run()
+            throttled = context.chip.throttles_products
+            _Placement(function, hoist=context.options.inits == "hoist", throttled=throttled).run()
             function.attributes[INITS_PLACED] = UnitAttr()
 
 
@@ -77,14 +78,16 @@ class Summary:
 
 
 class _Placement:
-    def __init__(self, function: FuncOp, *, hoist: bool) -> None:
+    def __init__(self, function: FuncOp, *, hoist: bool, throttled: bool) -> None:
         self.function = function
         self.hoist = hoist
+        self.throttled = throttled
         self.entry = function.body.block
         self.needs: dict[Operation, tuple[Requirement, ...]] = {}
         self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
         self.summaries: dict[Block, Summary] = {}
         self.fillers: set[Operation] = set()  # calls that undo inits which record instructions
+        self.products: set[Operation] = set()  # calls behind which the vector unit needs its init again
         self.foreign: set[Operation] = set()  # the author's own C++
         self.openers: dict[Operation, Requirement] = {}  # acquires of sections that start DST anew, and the init that does so
         self.masks: dict[str, Requirement] = {}  # what masks the packer, by key
@@ -126,6 +129,7 @@ class _Placement:
             return
         wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
         self.fillers, self.foreign = {op for op in calls if fills_replay(op, wide=wide)}, set(foreign)
+        self.products = {op for op in calls if self.throttled and op.CALL.name == "matmul_block"}
         state = self._start(startups, math)
         for op in inits if self.hoist else ():
             op.detach()
@@ -229,6 +233,8 @@ class _Placement:
                     self._branches(op, state)
             if op in self.fillers:
                 self._forget(state)
+            if op in self.products and "sfpu" in state:
+                state["sfpu"] = ANY
             if op in self.foreign:
                 state.clear()
                 state.update(AFTER_EXTERNAL)
@@ -264,14 +270,18 @@ class _Placement:
         body = loop.body.block
         summary = self._summary(body)
         inside = dict(state)
-        inner = operations(loop) if self.fillers or self.foreign else []
+        inner = operations(loop) if self.fillers or self.foreign or self.products else []
         taken, foreign = not self.fillers.isdisjoint(inner), not self.foreign.isdisjoint(inner)
         lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
+        slowed = not self.products.isdisjoint(inner)
+        lost |= {"sfpu"} if slowed and summary.keys.get("sfpu") else set[str]()
         lost = set(summary.keys) if foreign else lost
         in_front: dict[str, Requirement] = {}
         for name, keys in summary.keys.items():
             first, last = summary.first[name], summary.last[name]
-            if name in lost:
+            if name == "sfpu" and name in lost and not foreign and name in state:
+                inside[name] = ANY
+            elif name in lost:
                 inside.pop(name, None)
             elif len(keys) <= 1:
                 # One configuration serves the whole loop: set it up once, in front.
@@ -298,6 +308,8 @@ class _Placement:
                 state.pop(name, None)
         if taken and "fpu" not in several:
             self._forget(state)
+        if slowed and "sfpu" in state and "sfpu" not in several:
+            state["sfpu"] = ANY
         if foreign:
             state.clear()
             state.update(AFTER_EXTERNAL)

@@ -258,7 +258,6 @@ void kernel_main() {
       cb_pop_front(between_9, 2);
       cb_wait_front(between_13, 4);  // line 64
       cb_wait_front(between_13_exact, 4);
-      sfpu_mul_bcast_col_init();
       reconfig_data_format_srcb(between_13);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
@@ -271,6 +270,7 @@ void kernel_main() {
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(acc_o_kept, row * 2 + j, j + 2);  // line 66
         }
+        sfpu_mul_bcast_col_init();
         for (uint32_t tile = 0; tile < 2; ++tile) {
           sfpu_mul_bcast_col(tile + 2, tile);  // acc_o, line 64
         }

@@ -200,7 +200,6 @@ void kernel_main() {
       cb_pop_front(between_9, 2);  // line 29
       cb_wait_front(between_10, 4);  // line 36
       cb_wait_front(between_10_exact, 4);
-      sfpu_mul_bcast_col_init();
       pack_reconfig_data_format(inner);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
@@ -216,6 +215,7 @@ void kernel_main() {
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(between_7, row, j + 2);  // line 40
         }
+        sfpu_mul_bcast_col_init();
         for (uint32_t tile = 0; tile < 2; ++tile) {
           sfpu_mul_bcast_col(tile, tile + 2);  // line 40
         }
@@ -235,6 +235,7 @@ void kernel_main() {
       cb_pop_front(between_7, 2);
       cb_reserve_back(between_10, 4);  // line 41
       cb_reserve_back(between_10_exact, 4);
+      sfpu_mul_bcast_col_init();
       pack_reconfig_data_format(between_10);
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
