@@ -42,6 +42,26 @@ BODIES = {
         "o0.store(x * (ttl.math.reduce_max(x, dims=[1]) + ttl.block.fill(1.0, shape=(2, 1))))",
         lambda x: x * (x.max(1, keepdims=True) + 1),
     ),
+    "beside a block of one number": (
+        (1, 1),
+        "o0.store(ttl.block.fill(0.5, shape=(1, 1)) * ttl.math.reduce_max(x, dims=[1]))",
+        lambda x: 0.5 * x.max(1, keepdims=True) + 0 * x,
+    ),
+    "beside a row of one number": (
+        (1, 3),
+        "o0.store((1.0 - ttl.block.fill(0.5, shape=(1, 3))) * ttl.math.reduce_max(x))",
+        lambda x: 0.5 * x.max() + 0 * x,
+    ),
+    "the mean of what is repeated": (
+        (1, 1),
+        "o0.store(x - ttl.math.reduce_mean(ttl.block.broadcast(x, dims=[1]), dims=[1]))",
+        lambda x: x - x[:, :1],
+    ),
+    "the mean of what repeats beside a number": (
+        (1, 1),
+        "half = ttl.block.fill(0.5, shape=(1, 1)) * ttl.math.reduce_max(x, dims=[1])\no0.store(x + ttl.math.reduce_mean(half, dims=[1]))",
+        lambda x: x + 0.5 * x.max(1, keepdims=True),
+    ),
 }
 
 

@@ -132,6 +132,13 @@ def filled(thread: ThreadBuilder, value: Any, shape: tuple[int, ...], dtype: str
     return Block(op.results[0], shape, dtype, reduced=single, uniform=single)
 
 
+def retyped(thread: ThreadBuilder, fill: Block, dtype: str) -> Block:
+    """A fill that named no dtype, in the one of what it meets."""
+    found = filled(thread, fill.weak, fill.shape, dtype)
+    found.open = fill.open
+    return found
+
+
 LARGEST_INTEGER_POWER = 32
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -160,7 +167,7 @@ def value_of(thread: ThreadBuilder, block: Block) -> Block:
 def whole(thread: ThreadBuilder, block: Block) -> Block:
     """The value of a block for what looks at all its elements: a broadcast that named no size repeats within its own tiles."""
     value = readable(thread, block)
-    return at_size(thread, value, value.shape) if value.open else value
+    return at_size(thread, value, value.shape) if value.grows else value
 
 
 def at_size(thread: ThreadBuilder, block: Block, shape: tuple[int, ...]) -> Block:
@@ -271,6 +278,7 @@ def repeated(thread: ThreadBuilder, blocks: list[Block]) -> list[Block]:
         if block.shape != target or dims:
             grown = _grown(thread, block, target, dims)
             grown.reduced = tuple(dim for dim in own if dim not in dims)
+            grown.open = block.open
             grown.uniform = tuple(dim for dim in grown.reduced if dim - rank + len(block.shape) in block.uniform)
             block = grown
         found.append(block)

@@ -225,8 +225,9 @@ def reduce_min(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
 def reduce_mean(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
     for block in (arg for arg in args if isinstance(arg, Block)):
         require_float(thread, "reduce_mean", block)
-    total = reduction("sum")(thread, args, named)
-    source = readable(thread, next(arg for arg in args if isinstance(arg, Block)))
+    place = next(place for place, arg in enumerate(args) if isinstance(arg, Block))
+    source = whole(thread, args[place])
+    total = reduction("sum")(thread, [*args[:place], source, *args[place + 1 :]], named)
     count = 1
     dims = set(total.reduced).difference(source.reduced)
     for dim in dims:
@@ -430,6 +431,7 @@ def _fill(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Bloc
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.problem("TW004", "fill needs a number and a shape", help="ttl.block.fill(0.0, shape=out.shape)")
     result = filled(thread, numbers[0], shape_of(thread, shape), dtype)
+    result.open = True
     if like is None and "dtype" not in named:
         result.weak = numbers[0]
     return result

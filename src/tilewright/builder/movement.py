@@ -124,7 +124,7 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
         remedy = "ttl.block.fill makes a block of one number" if is_number(value) else remedy
         raise thread.problem("TW004", f"store takes a block expression, not {word}", help=remedy)
     source = readable(thread, value)
-    if source.open:
+    if source.grows:
         source = at_size(thread, source, block.shape)
     check_stored(thread, source, held.buffer)
     _check_stored_size(thread, source, block, held)

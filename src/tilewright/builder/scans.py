@@ -106,7 +106,7 @@ def applied(thread: ThreadBuilder, name: str, *operands: Any, **params: Any) -> 
 
 def _extreme(thread: ThreadBuilder, block: Block, dim: int, *, smallest: bool = False) -> Block:
     """The largest or smallest element of every row or column."""
-    block = at_size(thread, block, block.shape) if block.open else block
+    block = at_size(thread, block, block.shape) if block.grows else block
     source = applied(thread, "neg", block) if smallest else block
     result = reduced(thread, "max", [source], (dim,), source.dtype, exact=True)
     result.reduced = tuple(sorted({dim, *block.reduced}))

@@ -81,7 +81,7 @@ class Block:
     uniform: tuple[int, ...] = ()  # those of ``reduced`` along which that element is in all places: it may be taken for all
     unknown: tuple[int, ...] = ()  # dimensions of which one or all elements count, depending on the iteration or the core
     differ: tuple[Span, ...] = ()  # where blocks of either kind are made
-    open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
+    open: bool = False  # its one element per row or column grows to what it meets, in a store too: an unsized broadcast, a fill
     weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
     region: Region | None = None  # which tiles of the held block are meant, if not all; ``ssa`` is the whole
 
@@ -102,6 +102,11 @@ class Block:
         if dim in self.unknown:
             return Count.UNKNOWN
         return Count.EITHER if dim in self.uniform else Count.ONE if dim in self.reduced else Count.ALL
+
+    @property
+    def grows(self) -> bool:
+        """Whether elements are missing that ``open`` promises: one number everywhere is all of them."""
+        return self.open and any(dim not in self.uniform for dim in self.reduced)
 
     def with_extent(self, extent: Extent, differ: tuple[Span, ...] = ()) -> Block:
         dims = [dim for dim in range(len(self.shape) - 2, len(self.shape)) if dim >= 0 and self.shape[dim] == 1]

@@ -18,7 +18,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
 from tilewright.builder import running
-from tilewright.builder.blocks import BareFill, computed, filled, whole
+from tilewright.builder.blocks import BareFill, computed, filled, retyped, whole
 from tilewright.builder.buffers import first_release, new_buffer
 from tilewright.builder.running import Running
 from tilewright.builder.values import Block, described
@@ -69,7 +69,7 @@ def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
             value = read(thread, value, like or (start if isinstance(start, Block) else None), node)
         if isinstance(value, Block) and value.weak is not None and like is not None and value.dtype != like.dtype:
             thread.at(node)
-            value = filled(thread, value.weak, value.shape, like.dtype)
+            value = retyped(thread, value, like.dtype)
         found.append(value)
     return found
 
