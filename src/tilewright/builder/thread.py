@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, IntegerType, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir import Block as IRBlock
@@ -29,6 +29,7 @@ from tilewright.dialects.attributes import (
     SemaphoreType,
     cb_type,
     constant,
+    created,
     i32_attr,
     i32_list,
     i64_attr,
@@ -64,6 +65,7 @@ from tilewright.tile_pages import has_own_pages, page_elements
 
 OPS: dict[str, type[Operation]] = {op.name: op for op in arith.Arith.operations}
 PLAIN_OPS = {symbol: OPS[name] for symbol, name in SYMBOLS.items()}
+FUNCTION_TYPE = FunctionType.from_lists([], [])
 FREE_OPS = frozenset[type[Operation]]((arith.ConstantOp, *PLAIN_OPS.values(), arith.CmpiOp, arith.XOrIOp))
 
 
@@ -503,7 +505,8 @@ class ThreadBuilder:
         self.finish_entry()
         erase_unused_arithmetic(self.emitter.entry)
         self.emitter.add(ReturnOp)
-        function = FuncOp(name, ([], []), Region(self.emitter.entry))
+        function = created(FuncOp, body=Region(self.emitter.entry))
+        function.properties = {"sym_name": StringAttr(name), "function_type": FUNCTION_TYPE}
         function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.kind == "compute" else NOC_THREAD
         function.location = location_of(place)
         if self.emitter.post_lines:

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.dialects.attributes import NOWHERE, CBType, int_list, int_value, is_integer_attr, text_value
 from tilewright.dialects.loading import InheritedKind
 from tilewright.dialects.tile_op import Param, TileOp
+from tilewright.dialects.walking import uses_of
 
 
 def expect(op: Operation, holds: bool, rule: str) -> None:
@@ -395,7 +396,8 @@ class PlainOp(Operation, metaclass=InheritedKind):
             return made
         op = cls.__new__(cls)
         if operands:
-            op.operands = operands
+            op._operand_uses = uses_of(op, operands)
+            op.keep_operands(operands)
         if result_types:
             op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
         op.properties, op.attributes, op.location = {}, dict(attributes), location or NOWHERE

@@ -50,6 +50,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
+from tilewright.dialects.walking import uses_of
 from tilewright.dtypes import DTYPE_BY_NAME
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ class CBType(_BufferType):
 
     @property
     def block_type(self) -> TensorType[Attribute]:
-        return TensorType(self.element, self.dims)
+        return tensor_type(self.element, self.dims)
 
 
 @irdl_attr_definition
@@ -448,6 +449,7 @@ TTCore = Dialect("ttcore", [], [TileType, MemorySpaceAttr])
 INDEX = IndexType()
 I32 = IntegerType(32)
 I1 = IntegerType(1)
+FALSE, TRUE = (IntegerAttr(value, I1) for value in (0, 1))
 Made = TypeVar("Made", bound=Operation)
 NOWHERE = UnknownLoc()  # given to ops that have no place of their own: xDSL would make one for each
 
@@ -503,7 +505,7 @@ def text_array(words: tuple[str, ...]) -> ArrayAttr[StringAttr]:
 
 def number_attr(value: float | int | bool | str) -> Attribute:
     if isinstance(value, bool):
-        return IntegerAttr(int(value), I1)
+        return TRUE if value else FALSE
     if isinstance(value, int):
         return i32_attr(value) if -(2**31) <= value < 2**31 else IntegerAttr(value, IntegerType(64))
     if isinstance(value, str):
@@ -537,7 +539,7 @@ def created(
 ) -> Made:  # fmt: skip
     """As ``kind.create`` makes one of xDSL's ops, without the steps for what these do not have: they cost more than the rest."""
     op = kind.__new__(kind)
-    op.operands = operands
+    op._operands, op._operand_uses = SSAValues(operands), uses_of(op, operands)  # pyright: ignore[reportPrivateUsage]
     op.results = SSAValues([OpResult(result, op, number) for number, result in enumerate(results)])
     op.properties, op.attributes, op.location = dict(_defaults(kind)) if value is None else {"value": value}, {}, location
     if body is not None:
@@ -557,9 +559,7 @@ def constant(value: int) -> ConstantOp:
 def constant_of(value: SSAValue) -> int | None:
     """The number behind an SSA value, if it is a constant. A truth is 0 or 1 (xDSL reads the one bit of an i1 as -1)."""
     owner = value.owner
-    if type(owner) is not ConstantOp:
-        return None
-    number = owner.properties["value"]
+    number = owner.properties["value"] if type(owner) is ConstantOp else None
     if not is_integer_attr(number):
         return None
     return number.value.data & 1 if number.type is not INDEX and number.type == I1 else number.value.data

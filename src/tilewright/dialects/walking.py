@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValues
+from xdsl.ir import Block, Operation, SSAValue, SSAValues, Use
 
 from tilewright.diagnostics import Span
 from tilewright.records import record
@@ -44,16 +44,18 @@ def block_ops(block: Block) -> list[Operation]:
 
 
 def _collect(root: Operation, found: list[Operation]) -> None:
+    """These lines run more often than any other: what is read here is behind properties that take longer than the walk."""
+    append = found.append
     for region in root.regions:
-        block = region.first_block
+        block = region._first_block  # pyright: ignore[reportPrivateUsage]
         while block is not None:
-            op = block.first_op
+            op = block._first_op  # pyright: ignore[reportPrivateUsage]
             while op is not None:
-                found.append(op)
+                append(op)
                 if op.regions:
                     _collect(op, found)
-                op = op._next_op  # pyright: ignore[reportPrivateUsage]  # this line runs more often than any other
-            block = block.next_block
+                op = op._next_op  # pyright: ignore[reportPrivateUsage]
+            block = block._next_block  # pyright: ignore[reportPrivateUsage]
 
 
 def module_of(op: Operation) -> ModuleOp:
@@ -73,18 +75,44 @@ def function_of(op: Operation) -> FuncOp:
 
 
 def erase(op: Operation) -> None:
-    """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have."""
+    """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have.
+
+    It and its results name each other: without that they are freed now, not by a collection. What it took can still be asked.
+    """
     for result in op.results:
         assert result.first_use is None, f"{op.name} is still used"
-    op.detach()
-    op.drop_all_references()
+    _take_out(op)
+    op.results = NO_VALUES
 
 
 def discard(op: Operation) -> None:
-    """Takes an op out for good. It and its results name each other: without that they are freed now, not by a collection."""
-    op.detach()
-    op.drop_all_references()
+    """Takes an op out for good, whoever still names its results."""
+    _take_out(op)
     op.results = op._operands = NO_VALUES  # pyright: ignore[reportPrivateUsage]
+
+
+def _take_out(op: Operation) -> None:
+    block = op.parent
+    assert block is not None, "the op stands in a block"
+    block.detach_op(op)
+    for operand, use in zip(op._operands, op._operand_uses, strict=True):  # pyright: ignore[reportPrivateUsage]
+        operand.remove_use(use)
+    op._operand_uses = ()  # pyright: ignore[reportPrivateUsage]
+    for region in op.regions:
+        region.drop_all_references()
+
+
+def uses_of(op: Operation, operands: Sequence[SSAValue]) -> tuple[Use, ...]:
+    """Enters the uses of what a new op takes: xDSL looks for those it had before, and enters a use in five steps."""
+    uses: list[Use] = []
+    for place, operand in enumerate(operands):
+        first = operand.first_use
+        use = Use(op, place, None, first)
+        if first is not None:
+            first._prev_use = use  # pyright: ignore[reportPrivateUsage]
+        operand.first_use = use
+        uses.append(use)
+    return tuple(uses)
 
 
 @lru_cache(maxsize=4096)

@@ -59,16 +59,12 @@ def emit_lines(
     return _Writer(function, thread, config, kernel, version, prints, api, arguments, places).file()
 
 
-def _lines(texts: Iterable[str], place: Span | None = None) -> list[Line]:
-    return [Line(text, place) for text in texts]
+def _lines(texts: Iterable[str], place: Span | None = None, indent: str = "") -> list[Line]:
+    return [Line(f"{indent}{text}" if text else text, place) for text in texts]
 
 
 def _nowhere(_: Operation) -> None:
     """Of a line whose text alone is wanted."""
-
-
-def _indented(lines: Iterable[Line]) -> list[Line]:
-    return [Line(f"{INDENT}{line.text}", line.place) if line.text else line for line in lines]
 
 
 class _Writer:
@@ -100,13 +96,14 @@ class _Writer:
         self.used: set[str] = set(reserved_words())
         self.numbers: dict[str, int] = {}
         self.scopes: list[list[str]] = []  # names declared in each open block
+        self.indent = INDENT  # of the lines under way
         self.calls = [op for op in operations(function) if isinstance(op, KernelCallOp)]
 
     # File ---------------------------------------------------------------------------------------------------------------
 
     def file(self) -> list[Line]:
         top = self.arguments.lines(self.calls, self.expressions, self.used)
-        body = _lines(top + (self.objects.lines(self.calls, self.used) if self.objects is not None else []))
+        body = self._lines(top + (self.objects.lines(self.calls, self.used) if self.objects is not None else []))
         if body:
             body.append(Line(""))
         body += self._block(self.function.body.block)
@@ -126,7 +123,7 @@ class _Writer:
         after = ["}"]
         if old and self.thread.role == "compute":
             after += ["void MAIN { kernel_main(); }", "}  // namespace NAMESPACE"]
-        return [*_lines(lines), *_indented(body), *_lines(after)]
+        return [*_lines(lines), *body, *_lines(after)]
 
     def _includes(self, body: str) -> list[str]:
         first = ["#include <algorithm>"] if "std::" in body else []
@@ -139,6 +136,9 @@ class _Writer:
         return first + headers({op.CALL.name for op in self.calls}, self.release) + debug
 
     # Statements -----------------------------------------------------------------------------------------------------------
+
+    def _lines(self, texts: Iterable[str], place: Span | None = None) -> list[Line]:
+        return _lines(texts, place, self.indent)
 
     def _block(self, block: Block) -> list[Line]:
         """The statements of a block; names declared in it are free again after it."""
@@ -165,11 +165,11 @@ class _Writer:
             elif not isinstance(op, KernelCallOp):
                 pass
             elif op.CALL.name == "breakpoint":
-                lines += _lines([statements.breakpoint_line(op)], place)
+                lines += self._lines([statements.breakpoint_line(op)], place)
             elif op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]
                 printed = statements.print_lines(op, given, self.release, wanted=self.prints, name=self.print_name)
-                lines += _lines(printed, place)
+                lines += self._lines(printed, place)
             else:
                 text = self._call(op)
                 if text is None:
@@ -179,7 +179,7 @@ class _Writer:
                 if silent:
                     here = None  # its line has not been shown
                 *before, last = text.split("\n")
-                lines += _lines([*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"], place)
+                lines += self._lines([*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"], place)
             line_shown = here if here is not None else line_shown
         return lines
 
@@ -194,7 +194,7 @@ class _Writer:
         kind = "bool" if result.type == I1 else "uint32_t"
         name = self._fresh(result.name_hint or "index")
         self.expressions.names[result] = name
-        return [Line(f"const {kind} {name} = {text};", self.place(op))]
+        return [Line(f"{self.indent}const {kind} {name} = {text};", self.place(op))]
 
     def _fresh(self, hint: str) -> str:
         base = "".join(c if c.isalnum() or c == "_" else "_" for c in hint)
@@ -225,12 +225,17 @@ class _Writer:
         low, step = (self.expressions.text(value, 10) for value in (first, stride))
         goes_on = self.expressions.compared(variable, "<", end)
         advance = f"++{name}" if step == "1" else f"{name} += {step}"
-        before = self._carried(loop) if loop.results else []
-        inner = [*self._block(body), *(_lines(self._updates(loop), self.place(loop)) if loop.results else [])]
-        self._release(name)
         place = self.place(loop)
         head = f"for (uint32_t {name} = {low}; {goes_on}; {advance}) {{"
-        return [*_lines([*before, head], place), *_indented(inner), Line("}", place)]
+        lines = self._lines([*(self._carried(loop) if loop.results else ()), head], place)
+        indent, self.indent = self.indent, self.indent + INDENT
+        lines += self._block(body)
+        if loop.results:
+            lines += self._lines(self._updates(loop), place)
+        self.indent = indent
+        self._release(name)
+        lines.append(Line(f"{indent}}}", place))
+        return lines
 
     def _carried(self, loop: ForOp) -> list[str]:
         """Integers the loop changes are variables in front of it."""
@@ -256,11 +261,13 @@ class _Writer:
 
     def _branch(self, op: IfOp) -> list[Line]:
         place = self.place(op)
-        lines = [Line(f"if ({self.expressions.text(op.cond)}) {{", place), *_indented(self._region(op.true_region.blocks))]
+        indent, self.indent = self.indent, self.indent + INDENT
+        lines = [Line(f"{indent}if ({self.expressions.text(op.cond)}) {{", place), *self._region(op.true_region.blocks)]
         otherwise = self._region(op.false_region.blocks)
         if otherwise:
-            lines += [Line("} else {", place), *_indented(otherwise)]
-        return [*lines, Line("}", place)]
+            lines += [Line(f"{indent}}} else {{", place), *otherwise]
+        self.indent = indent
+        return [*lines, Line(f"{indent}}}", place)]
 
     def _region(self, blocks: Iterable[Block]) -> list[Line]:
         return [line for block in blocks for line in self._block(block)]

@@ -9,6 +9,7 @@ compiler made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -140,6 +141,7 @@ def _filled_twice(reserved: AttachCBOp, store: StoreOp) -> bool:
 Input = tuple[SSAValue, AffineMapAttr]
 
 
+@lru_cache(maxsize=256)
 def affine(*results: AffineExpr | int) -> AffineMapAttr:
     terms = tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results)
     return AffineMapAttr(AffineMap(2, 0, terms))
@@ -283,6 +285,7 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
     return [_identity(operand) for operand in op.operands]
 
 
+@lru_cache(maxsize=256)
 def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
     """A dimension of size 1 stays at its only tile; missing dimensions are missing in front."""
     dims = zip(shape, range(rank - len(shape), rank), strict=True)

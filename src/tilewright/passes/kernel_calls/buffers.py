@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from xdsl.dialects.arith import AndIOp, CmpiOp
-from xdsl.dialects.builtin import IntAttr, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -142,6 +143,11 @@ HAND_OVERS = {*(kind.name for kind in FINISH), *(f"ttkernel.{name}" for name in 
 SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
 
 
+@lru_cache(maxsize=1024)
+def _handle_type(kind: CBType) -> KernelCBType:
+    return KernelCBType(kind.shape, kind.element, kind.factor)
+
+
 def call(
     name: str,
     operands: Sequence[SSAValue] = (),
@@ -172,8 +178,7 @@ def convert_buffer_op(
         attributes |= {key: op.attributes[key] for key in (*SHARED_MEMORY, CORE_RANGES) if key in op.attributes}
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
-        handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))
-        handle = call("get_compile_time_arg_val", (), [handle_type], attributes, op)
+        handle = call("get_compile_time_arg_val", (), [_handle_type(kind)], attributes, op)
         handle.results[0].name_hint = text_value(op, "name") or None
         block.insert_op_before(handle, op)
         buffers[op.results[0]] = handle.results[0]
