@@ -75,18 +75,14 @@ def function_of(op: Operation) -> FuncOp:
 
 
 def erase(op: Operation) -> None:
-    """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have.
-
-    It and its results name each other: without that they are freed now, not by a collection. What it took can still be asked.
-    """
+    """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have."""
     for result in op.results:
         assert result.first_use is None, f"{op.name} is still used"
     _take_out(op)
-    op.results = NO_VALUES
 
 
 def discard(op: Operation) -> None:
-    """Takes an op out for good, whoever still names its results."""
+    """Takes an op out for good. It and its results name each other: without that they are freed now, not by a collection."""
     _take_out(op)
     op.results = op._operands = NO_VALUES  # pyright: ignore[reportPrivateUsage]
 

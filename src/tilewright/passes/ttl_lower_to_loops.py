@@ -49,7 +49,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import block_ops, erase, insert_before, move_before, of_kind
+from tilewright.dialects.walking import block_ops, discard, erase, insert_before, move_before, of_kind
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -117,7 +117,7 @@ class Lowering:
             if isinstance(made, Operation) and text_value(made, "ttl.unit") == PACK_RELU:
                 store.attributes["relu"] = text_attr("zero")
             self.pack(store, slots[number])
-        erase(self.compute)
+        discard(self.compute)
 
     def slot(self, value: SSAValue) -> int:
         owner = value.owner

@@ -48,7 +48,7 @@ from tilewright.dialects.ttl_compute import (
     TileMatmulOp,
     TileReduceOp,
 )
-from tilewright.dialects.walking import erase, insert_before, line_of, of_kind, span_of
+from tilewright.dialects.walking import discard, erase, insert_before, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
@@ -141,7 +141,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: 
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"
-    erase(compute)
+    discard(compute)
     return plan
 
 

@@ -42,7 +42,7 @@ from tilewright.dialects.ttl_buffers import (
     TensorAccessorOp,
     TensorSliceOp,
 )
-from tilewright.dialects.walking import block_ops, erase, operations
+from tilewright.dialects.walking import block_ops, discard, operations
 from tilewright.passes.buffers import acquire_of, buffer_of
 from tilewright.records import record
 
@@ -246,7 +246,7 @@ def erase_dead_math(function: FuncOp) -> int:
         gone.add(op)
         count += isinstance(op, BLOCK_MATH)
         pending += [o.owner for o in op.operands if isinstance(o.owner, READS_ONLY)]
-        erase(op)
+        discard(op)
     return count
 
 
