@@ -134,6 +134,10 @@ def _tiles(op: KernelCallOp, macro: str, buffer: str, subject: str, release: tup
     ]
 
 
+def _text(*lines: str) -> str:
+    return "\n".join(lines)
+
+
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
@@ -162,13 +166,11 @@ def fill_scaler(op: KernelCallOp, buffer: str) -> str:
     row_words = FACE_COLS // per_word
     pattern = text_value(op, "pattern", "faces")
     if pattern == "first":
-        return "\n".join(
-            (
-                "{",
-                f"  // {value.value.data:g} in {PLACES[pattern]}.",
-                f"  *reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer})) = 0x{word:08x}u;",
-                "}",
-            )
+        return _text(
+            "{",
+            f"  // {value.value.data:g} in {PLACES[pattern]}.",
+            f"  *reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer})) = 0x{word:08x}u;",
+            "}",
         )
     assert per_word == 1 or pattern == "faces", "masks are f32"
     condition = {
@@ -177,16 +179,14 @@ def fill_scaler(op: KernelCallOp, buffer: str) -> str:
         "column": f"i / {face_words} % 2 == 0 && i % {row_words} == 0",
         "corner": "i == 0",
     }[pattern]
-    return "\n".join(
-        (
-            "{",
-            f"  // {value.value.data:g} in {PLACES[pattern]}.",
-            f"  auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer}));",
-            f"  for (uint32_t i = 0; i < {4 * face_words}; ++i) {{",
-            f"    words[i] = {condition} ? 0x{word:08x}u : 0u;",
-            "  }",
-            "}",
-        )
+    return _text(
+        "{",
+        f"  // {value.value.data:g} in {PLACES[pattern]}.",
+        f"  auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer}));",
+        f"  for (uint32_t i = 0; i < {4 * face_words}; ++i) {{",
+        f"    words[i] = {condition} ? 0x{word:08x}u : 0u;",
+        "  }",
+        "}",
     )
 
 
@@ -205,17 +205,15 @@ def fill_mask(op: KernelCallOp, buffer: str, start: str, names: list[str]) -> st
     )  # fmt: skip
     tile = f"{i} / {TILE_ELEMENTS}" if start == "0" else f"({start} + {i} / {TILE_ELEMENTS})"
     name = ("row", "column")[axis]
-    return "\n".join(
-        (
-            "{",
-            f"  // Ones in {name}s that the tensor has, {limit} of them; zeros in its padding.",
-            f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
-            f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
-            f"    const uint32_t {place} = {tile} * {(TILE_ROWS, TILE_COLS)[axis]} + {within};",
-            f"    data[{i}] = {place} < {limit} ? {one} : 0;",
-            "  }",
-            "}",
-        )
+    return _text(
+        "{",
+        f"  // Ones in {name}s that the tensor has, {limit} of them; zeros in its padding.",
+        f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
+        f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
+        f"    const uint32_t {place} = {tile} * {(TILE_ROWS, TILE_COLS)[axis]} + {within};",
+        f"    data[{i}] = {place} < {limit} ? {one} : 0;",
+        "  }",
+        "}",
     )
 
 
@@ -242,33 +240,29 @@ def fill_pattern(op: KernelCallOp, buffer: str, names: list[str]) -> str:
     word, shift = ("uint16_t", " >> 16") if short else ("uint32_t", "")
     within = f"{i} / {2 * face} % 2 * {FACE_ROWS} + {i} % {face} / {FACE_COLS}"
     beside = f"{i} / {face} % 2 * {FACE_COLS} + {i} % {FACE_COLS}"
-    return "\n".join(
-        (
-            "{",
-            f"  // Each element holds {words}.",
-            f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
-            f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
-            *([f"    const uint32_t {row} = {down} * {TILE_ROWS} + {within};"] if "{row}" in value else []),
-            *([f"    const uint32_t {column} = {across} * {TILE_COLS} + {beside};"] if "{column}" in value else []),
-            f"    const float value = static_cast<float>({value.format(row=row, column=column)});",
-            f"    data[{i}] = __builtin_bit_cast(uint32_t, value){shift};",
-            "  }",
-            "}",
-        )
+    return _text(
+        "{",
+        f"  // Each element holds {words}.",
+        f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
+        f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
+        *([f"    const uint32_t {row} = {down} * {TILE_ROWS} + {within};"] if "{row}" in value else []),
+        *([f"    const uint32_t {column} = {across} * {TILE_COLS} + {beside};"] if "{column}" in value else []),
+        f"    const float value = static_cast<float>({value.format(row=row, column=column)});",
+        f"    data[{i}] = __builtin_bit_cast(uint32_t, value){shift};",
+        "  }",
+        "}",
     )
 
 
 def fill_zeros(op: KernelCallOp, address: str, i: str) -> str:
-    return "\n".join(
-        (
-            "{",
-            "  // A tile outside the tensor.",
-            f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
-            f"  for (uint32_t {i} = 0; {i} < {int_value(op, 'bytes') // 4}; ++{i}) {{",
-            f"    words[{i}] = 0;",
-            "  }",
-            "}",
-        )
+    return _text(
+        "{",
+        "  // A tile outside the tensor.",
+        f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
+        f"  for (uint32_t {i} = 0; {i} < {int_value(op, 'bytes') // 4}; ++{i}) {{",
+        f"    words[{i}] = 0;",
+        "  }",
+        "}",
     )
 
 
@@ -300,14 +294,12 @@ def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str], transfer
     name = "noc_async_read" if op.CALL.name == "noc_async_read_tile_rows" else "noc_async_write"
     place = f"{counter} / {FACE_ROWS} * {2 * face_bytes} + {counter} % {FACE_ROWS} * {part}"
     head = f"for (uint32_t {counter} = 0; {counter} < {TILE_ROWS}; ++{counter})"
-    return "\n".join(
-        (
-            f"{head} {{  // a page of {tensor} is one row of elements",
-            f"  const uint64_t {stick} = {tensor}.get_noc_addr({first}{counter}, {across});",
-            f"  const uint32_t {face} = {address} + {place};",
-            *(f"  {transfer(name, *side, str(part))};" for side in (left, right)),
-            "}",
-        )
+    return _text(
+        f"{head} {{  // a page of {tensor} is one row of elements",
+        f"  const uint64_t {stick} = {tensor}.get_noc_addr({first}{counter}, {across});",
+        f"  const uint32_t {face} = {address} + {place};",
+        *(f"  {transfer(name, *side, str(part))};" for side in (left, right)),
+        "}",
     )
 
 
@@ -323,26 +315,24 @@ def _read_and_part(arguments: list[str], counter: str, part: int, transfer: Tran
     words = part // 4
     head = f"for (uint32_t {counter} = 0; {counter} < {TILE_ROWS}; ++{counter})"
     source, target = f"{tensor}.get_noc_addr({first}{counter}, {across})", f"{address} + {counter} * {2 * part}"
-    return "\n".join(
-        (
-            f"{head} {{  // a page of {tensor} is one row of elements",
-            f"  {transfer('noc_async_read', source, target, str(2 * part))};",
-            "}",
-            "noc_async_read_barrier();",
-            "{",
-            f"  // Rows of {2 * part} bytes, the least this chip reads from DRAM, become faces with rows of {part}.",
-            f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
-            f"  for (uint32_t width = {words}; width < {words * FACE_ROWS}; width *= 2) {{",
-            f"    for (uint32_t group = 0; group < {2 * TILE_ROWS * words}; group += 4 * width) {{",
-            "      for (uint32_t i = group + width; i < group + 2 * width; ++i) {",
-            "        const uint32_t word = words[i];",
-            "        words[i] = words[i + width];",
-            "        words[i + width] = word;",
-            "      }",
-            "    }",
-            "  }",
-            "}",
-        )
+    return _text(
+        f"{head} {{  // a page of {tensor} is one row of elements",
+        f"  {transfer('noc_async_read', source, target, str(2 * part))};",
+        "}",
+        "noc_async_read_barrier();",
+        "{",
+        f"  // Rows of {2 * part} bytes, the least this chip reads from DRAM, become faces with rows of {part}.",
+        f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
+        f"  for (uint32_t width = {words}; width < {words * FACE_ROWS}; width *= 2) {{",
+        f"    for (uint32_t group = 0; group < {2 * TILE_ROWS * words}; group += 4 * width) {{",
+        "      for (uint32_t i = group + width; i < group + 2 * width; ++i) {",
+        "        const uint32_t word = words[i];",
+        "        words[i] = words[i + width];",
+        "        words[i + width] = word;",
+        "      }",
+        "    }",
+        "  }",
+        "}",
     )
 
 

@@ -66,31 +66,12 @@ DECORATOR_WITHOUT_EFFECT = ("indexing_maps", "iterator_types", "num_outs", "memo
 
 # Functions on blocks that are not elementwise rows of the op table: spelling below ``ttl.`` -> handler.
 BLOCK_FUNCTIONS = {
-    "math.reduce_sum": "reduce_sum",
-    "math.reduce_max": "reduce_max",
-    "math.reduce_min": "reduce_min",
-    "math.reduce_mean": "reduce_mean",
-    "block.reduce_sum": "reduce_sum",
-    "block.reduce_max": "reduce_max",
-    "block.reduce_min": "reduce_min",
-    "block.reduce_mean": "reduce_mean",
-    "math.broadcast": "broadcast",
-    "block.broadcast": "broadcast",
+    **{f"{room}.{name}": name for room in ("math", "block") for name in (
+        "reduce_sum", "reduce_max", "reduce_min", "reduce_mean", "broadcast", "transpose", "squeeze", "unsqueeze", "fill",
+        "matmul", "typecast", "cumsum", "argmax", "argmin", "topk", "dropout",
+    )},
     "math.bcast": "broadcast",
-    "math.transpose": "transpose",
-    "block.transpose": "transpose",
-    "math.squeeze": "squeeze",
-    "block.squeeze": "squeeze",
-    "math.unsqueeze": "unsqueeze",
-    "block.unsqueeze": "unsqueeze",
-    "math.fill": "fill",
-    "block.fill": "fill",
-    "math.matmul": "matmul",
-    "block.matmul": "matmul",
-    "math.typecast": "typecast",
-    "block.typecast": "typecast",
-    **{f"{room}.{name}": name for room in ("math", "block") for name in ("cumsum", "argmax", "argmin", "topk", "dropout")},
-}
+}  # fmt: skip
 
 # Names that functions take their blocks by, in order; spellings of one place stand together.
 OPERAND_NAMES = {

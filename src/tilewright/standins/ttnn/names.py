@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.hardware import TILE_COLS
 from tilewright.standins.ttnn import devices, tensor
 from tilewright.standins.ttnn.devices import Layout
-from tilewright.standins.ttnn.tensor import DataType, Tensor, as_data_type, combine, like, wide
+from tilewright.standins.ttnn.tensor import DataType, Tensor, as_data_type, like, wide
 
 Function = Callable[..., Any]
 
@@ -30,69 +30,27 @@ def _sigmoid(x: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def _gelu(x: Any) -> Any:
-    return 0.5 * x * (1.0 + _erf(x / np.sqrt(2.0)))
-
-
-def _reciprocal(x: Any) -> Any:
-    return 1.0 / x
-
-
-def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
-
-
-def _rsqrt(x: Any) -> Any:
-    return 1.0 / np.sqrt(x)
-
-
-def _silu(x: Any) -> Any:
-    return x * _sigmoid(x)
-
-
-def _softplus(x: Any) -> Any:
-    return np.logaddexp(x, 0.0)
-
-
-def _rsub(left: Any, right: Any) -> Any:
-    return right - left
-
-
-UNARY: dict[str, Function] = {
-    "abs": np.abs,
+UNARY: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(np, name) for name in (
+        "abs", "ceil", "cos", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "sign", "sin", "sqrt", "square",
+        "tan", "tanh", "trunc",
+    )},
     "acos": np.arccos,
     "asin": np.arcsin,
     "atan": np.arctan,
-    "ceil": np.ceil,
-    "cos": np.cos,
     "erf": _erf,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "gelu": _gelu,
-    "log": np.log,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
+    "gelu": lambda x: 0.5 * x * (1.0 + _erf(x / np.sqrt(2.0))),
     "neg": np.negative,
-    "reciprocal": _reciprocal,
-    "relu": _relu,
-    "rsqrt": _rsqrt,
+    "reciprocal": lambda x: 1.0 / x,
+    "relu": lambda x: np.maximum(x, 0),
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": _sigmoid,
-    "sign": np.sign,
-    "silu": _silu,
-    "sin": np.sin,
-    "softplus": _softplus,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
-}
+    "silu": lambda x: x * _sigmoid(x),
+    "softplus": lambda x: np.logaddexp(x, 0.0),
+}  # fmt: skip
 
 # Comparisons give 0 and 1 in the operand's type: the boolean is stored as a number.
-BINARY: dict[str, Function] = {
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add,
     "subtract": np.subtract,
     "sub": np.subtract,
@@ -103,7 +61,7 @@ BINARY: dict[str, Function] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "pow": np.power,
-    "rsub": _rsub,
+    "rsub": lambda left, right: right - left,
     "matmul": np.matmul,
     "eq": np.equal,
     "ne": np.not_equal,
@@ -123,64 +81,32 @@ def finished(result: Tensor, dtype: Any, memory_config: Any, output_tensor: Tens
         return output_tensor
     if dtype is None and memory_config is None:
         return result
-    return result.with_(
-        dtype=as_data_type(dtype, result.dtype), memory_config=memory_config or result.memory_config()
-    )
+    return result.with_(dtype=as_data_type(dtype, result.dtype), memory_config=memory_config or result.memory_config())
 
 
-def unary(name: str) -> Function:
-    function = UNARY[name]
-
-    def apply(
-        tensor: Tensor,
-        *,
-        dtype: Any = None,
-        memory_config: Any = None,
-        output_tensor: Tensor | None = None,
-        **_rest: Any,
-    ) -> Tensor:
+def elementwise(function: Function) -> Function:
+    def apply(tensor: Tensor, *others: Any, **_rest: Any) -> Tensor:
         with np.errstate(all="ignore"):
-            result = like(tensor, function(wide(tensor)))
-        return finished(result, dtype, memory_config, output_tensor)
+            return like(tensor, function(wide(tensor), *map(wide, others)))
 
-    apply.__name__ = name
     return apply
 
 
-def binary(name: str) -> Function:
-    function = BINARY[name]
-
-    def apply(
-        left: Tensor,
-        right: Any,
-        *,
-        dtype: Any = None,
-        memory_config: Any = None,
-        output_tensor: Tensor | None = None,
-        **_rest: Any,
-    ) -> Tensor:
-        return finished(combine(function, left, right), dtype, memory_config, output_tensor)
-
-    apply.__name__ = name
-    return apply
-
-
-def reduction(name: str) -> Function:
-    function = REDUCTIONS[name]
-
-    def apply(
-        tensor: Tensor,
-        dim: int | Sequence[int] | None = None,
-        keepdim: bool = False,
-        *,
-        dtype: Any = None,
-        memory_config: Any = None,
-        output_tensor: Tensor | None = None,
-        **_rest: Any,
-    ) -> Tensor:
+def reduction(function: Function) -> Function:
+    def apply(tensor: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
         axes = tuple(dim) if isinstance(dim, Sequence) else dim
-        result = like(tensor, function(wide(tensor), axis=axes, keepdims=keepdim))
-        return finished(result, dtype, memory_config, output_tensor)
+        return like(tensor, function(wide(tensor), axis=axes, keepdims=keepdim))
+
+    return apply
+
+
+def operation(name: str, function: Function) -> Function:
+    """With the keyword arguments that all operations share."""
+
+    def apply(
+        *args: Any, dtype: Any = None, memory_config: Any = None, output_tensor: Tensor | None = None, **named: Any
+    ) -> Tensor:
+        return finished(function(*args, **named), dtype, memory_config, output_tensor)
 
     apply.__name__ = name
     return apply
@@ -217,23 +143,17 @@ def concat(tensors: Sequence[Tensor], dim: int = 0, **_rest: Any) -> Tensor:
     return like(tensors[0], np.concatenate([tensor.array for tensor in tensors], axis=dim))
 
 
-def layer_norm(
-    tensor: Tensor, *, epsilon: float = 1e-12, weight: Tensor | None = None, bias: Tensor | None = None,
-    residual_input_tensor: Tensor | None = None, **_rest: Any,
-) -> Tensor:  # fmt: skip
-    values = wide(tensor) if residual_input_tensor is None else wide(tensor) + wide(residual_input_tensor)
-    centred = values - values.mean(axis=-1, keepdims=True)
-    result = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon)
-    return like(tensor, _affine(result, weight, bias))
+def norm(*, centred: bool) -> Function:
+    def apply(
+        tensor: Tensor, *, epsilon: float = 1e-12, weight: Tensor | None = None, bias: Tensor | None = None,
+        residual_input_tensor: Tensor | None = None, **_rest: Any,
+    ) -> Tensor:  # fmt: skip
+        values = wide(tensor) if residual_input_tensor is None else wide(tensor) + wide(residual_input_tensor)
+        values = values - values.mean(axis=-1, keepdims=True) if centred else values
+        result = values / np.sqrt((values**2).mean(axis=-1, keepdims=True) + epsilon)
+        return like(tensor, _affine(result, weight, bias))
 
-
-def rms_norm(
-    tensor: Tensor, *, epsilon: float = 1e-12, weight: Tensor | None = None, bias: Tensor | None = None,
-    residual_input_tensor: Tensor | None = None, **_rest: Any,
-) -> Tensor:  # fmt: skip
-    values = wide(tensor) if residual_input_tensor is None else wide(tensor) + wide(residual_input_tensor)
-    result = values / np.sqrt((values**2).mean(axis=-1, keepdims=True) + epsilon)
-    return like(tensor, _affine(result, weight, bias))
+    return apply
 
 
 def _affine(values: Any, weight: Tensor | None, bias: Tensor | None) -> Any:
@@ -260,14 +180,12 @@ def topk(
     return chosen, Tensor(places, DataType.UINT16, tensor.device(), tensor.layout)
 
 
-def argmax(tensor: Tensor, dim: int | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
-    places = np.asarray(np.argmax(wide(tensor), axis=dim, keepdims=keepdim))
-    return Tensor(places, DataType.UINT32, tensor.device(), Layout.ROW_MAJOR)
+def place(function: Function) -> Function:
+    def apply(tensor: Tensor, dim: int | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
+        places = np.asarray(function(wide(tensor), axis=dim, keepdims=keepdim))
+        return Tensor(places, DataType.UINT32, tensor.device(), Layout.ROW_MAJOR)
 
-
-def argmin(tensor: Tensor, dim: int | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
-    places = np.asarray(np.argmin(wide(tensor), axis=dim, keepdims=keepdim))
-    return Tensor(places, DataType.UINT32, tensor.device(), Layout.ROW_MAJOR)
+    return apply
 
 
 def cumsum(tensor: Tensor, dim: int, *, dtype: Any = None, **_rest: Any) -> Tensor:
@@ -294,16 +212,12 @@ def unsqueeze(tensor: Tensor, dim: int, **_rest: Any) -> Tensor:
 
 def operations() -> dict[str, Function]:
     """Every function of this file under its ttnn name."""
-    made: dict[str, Function] = {name: unary(name) for name in UNARY}
-    made.update((name, binary(name)) for name in BINARY)
-    made.update((name, reduction(name)) for name in REDUCTIONS)
-    for function in (
-        where, clamp, linear, softmax, transpose, permute, concat, layer_norm, rms_norm, embedding, topk, argmax, argmin, cumsum,
-        pad, squeeze, unsqueeze,
-    ):  # fmt: skip
-        made[function.__name__] = function
-    made["clip"] = clamp
-    return made
+    made = {name: operation(name, elementwise(function)) for name, function in {**UNARY, **BINARY}.items()}
+    made |= {name: operation(name, reduction(function)) for name, function in REDUCTIONS.items()}
+    plain = (where, clamp, linear, softmax, transpose, permute, concat, embedding, topk, cumsum, pad, squeeze, unsqueeze)
+    made |= {function.__name__: function for function in plain}
+    made |= {"clip": clamp, "layer_norm": norm(centred=True), "rms_norm": norm(centred=False)}
+    return {**made, "argmax": place(np.argmax), "argmin": place(np.argmin)}
 
 
 class MathFidelity(Enum):
@@ -316,14 +230,7 @@ class MathFidelity(Enum):
 CONSTANTS: dict[str, Any] = {
     "Tensor": Tensor,
     "DataType": DataType,
-    "bfloat16": DataType.BFLOAT16,
-    "float32": DataType.FLOAT32,
-    "bfloat8_b": DataType.BFLOAT8_B,
-    "bfloat4_b": DataType.BFLOAT4_B,
-    "int32": DataType.INT32,
-    "uint32": DataType.UINT32,
-    "uint16": DataType.UINT16,
-    "uint8": DataType.UINT8,
+    **{kind.name.lower(): kind for kind in DataType},
     "TILE_LAYOUT": devices.Layout.TILE,
     "ROW_MAJOR_LAYOUT": devices.Layout.ROW_MAJOR,
     "TILE_SIZE": TILE_COLS,
@@ -333,16 +240,15 @@ CONSTANTS: dict[str, Any] = {
     "MeshDevice": devices.Device,
 }
 
-MODULES: tuple[ModuleType, ...] = (devices, devices, tensor)
-
 
 def build() -> dict[str, Any]:
     """The names, by defining file; only what a file defines itself is taken from it."""
-    names: dict[str, Any] = {}
-    for module in MODULES:
-        for name, value in vars(module).items():
-            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__:
-                names[name] = value
+    names: dict[str, Any] = {
+        name: value
+        for module in (devices, tensor)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
     names["DRAM_MEMORY_CONFIG"] = devices.DRAM_MEMORY_CONFIG
     names["L1_MEMORY_CONFIG"] = devices.L1_MEMORY_CONFIG
     names.update(operations())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -44,30 +44,16 @@ class DataType(Enum):
 
 
 STORAGE: dict[DataType, np.dtype[Any]] = {
-    DataType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-    DataType.FLOAT32: np.dtype(np.float32),
-    DataType.BFLOAT8_B: np.dtype(np.float32),
-    DataType.BFLOAT4_B: np.dtype(np.float32),
-    DataType.INT32: np.dtype(np.int32),
-    DataType.UINT32: np.dtype(np.uint32),
-    DataType.UINT16: np.dtype(np.uint16),
-    DataType.UINT8: np.dtype(np.uint8),
+    kind: np.dtype(np.float32 if kind.is_block_format else getattr(np, kind.name.lower(), ml_dtypes.bfloat16))
+    for kind in DataType
 }
-
 # What a tensor made from an array without an explicit dtype becomes; types the chip lacks go to the nearest it has.
 FROM_NUMPY: dict[str, DataType] = {
-    "bfloat16": DataType.BFLOAT16,
+    **{kind.name.lower(): kind for kind in DataType if not kind.is_block_format},
     "float16": DataType.BFLOAT16,
-    "float32": DataType.FLOAT32,
     "float64": DataType.FLOAT32,
-    "int32": DataType.INT32,
-    "int64": DataType.INT32,
-    "uint32": DataType.UINT32,
+    **dict.fromkeys(("int64", "int16", "int8"), DataType.INT32),
     "uint64": DataType.UINT32,
-    "int16": DataType.INT32,
-    "uint16": DataType.UINT16,
-    "uint8": DataType.UINT8,
-    "int8": DataType.INT32,
     "bool": DataType.UINT8,
 }
 
@@ -127,6 +113,10 @@ def block_rounded(array: np.ndarray[Any, Any], magnitude_bits: int) -> np.ndarra
 
 FIRST_ADDRESS = 0x100000  # any aligned number: addresses only have to differ
 _next_address = FIRST_ADDRESS
+
+
+def _operator(function: Any) -> Callable[[Tensor, Any], Tensor]:
+    return lambda left, right: combine(function, left, right)
 
 
 class Tensor:
@@ -263,33 +253,18 @@ class Tensor:
 
     # Host arithmetic, as ttnn.add and friends do it.
 
-    def __add__(self, other: Any) -> Tensor:
-        return combine(np.add, self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Tensor:
-        return combine(np.subtract, self, other)
+    __add__ = __radd__ = _operator(np.add)
+    __sub__ = _operator(np.subtract)
+    __mul__ = __rmul__ = _operator(np.multiply)
+    __truediv__ = _operator(np.divide)
+    __matmul__ = _operator(np.matmul)
+    __pow__ = _operator(np.power)
 
     def __rsub__(self, other: Any) -> Tensor:
         return combine(np.subtract, like(self, np.broadcast_to(wide(other), self.shape)), self)
 
-    def __mul__(self, other: Any) -> Tensor:
-        return combine(np.multiply, self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return combine(np.divide, self, other)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return combine(np.matmul, self, other)
-
     def __neg__(self) -> Tensor:
         return like(self, -wide(self))
-
-    def __pow__(self, exponent: Any) -> Tensor:
-        return combine(np.power, self, exponent)
 
 
 def take_address(size: int) -> int:
@@ -386,11 +361,13 @@ def empty(
 allocate_tensor_on_device = empty
 
 
+def _as(tensor: Tensor, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a tensor, unless others are given."""
+    return {"layout": tensor.layout, "device": tensor.device(), "memory_config": tensor.memory_config(), **settings}
+
+
 def full_like(tensor: Tensor, fill_value: float | int, *, dtype: Any = None, **settings: Any) -> Tensor:
-    settings.setdefault("layout", tensor.layout)
-    settings.setdefault("device", tensor.device())
-    settings.setdefault("memory_config", tensor.memory_config())
-    return full(tensor.shape, fill_value, dtype=as_data_type(dtype, tensor.dtype), **settings)
+    return full(tensor.shape, fill_value, dtype=as_data_type(dtype, tensor.dtype), **_as(tensor, settings))
 
 
 def zeros_like(tensor: Tensor, **settings: Any) -> Tensor:
@@ -402,10 +379,7 @@ def ones_like(tensor: Tensor, **settings: Any) -> Tensor:
 
 
 def empty_like(tensor: Tensor, *, dtype: Any = None, **settings: Any) -> Tensor:
-    settings.setdefault("layout", tensor.layout)
-    settings.setdefault("device", tensor.device())
-    settings.setdefault("memory_config", tensor.memory_config())
-    return empty(tensor.shape, as_data_type(dtype, tensor.dtype), **settings)
+    return empty(tensor.shape, as_data_type(dtype, tensor.dtype), **_as(tensor, settings))
 
 
 def rand(
