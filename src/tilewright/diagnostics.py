@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import field
 
-from tilewright.error_codes import CODES
+from tilewright.error_codes import codes
 from tilewright.notebook import shown_file
 from tilewright.records import record
 
@@ -30,7 +30,7 @@ class Note:
 
 @record(kw_only=True)
 class Diagnostic:
-    code: str  # a key of error_codes.CODES
+    code: str  # one of error_codes.md
     message: str  # the fact that was found
     span: Span | None = None
     label: str = ""  # said at the caret
@@ -39,7 +39,7 @@ class Diagnostic:
     severity: str = "error"
 
     def __post_init__(self) -> None:
-        assert self.code in CODES, f"unknown diagnostic code {self.code}"
+        assert self.code in codes(), f"unknown diagnostic code {self.code}"
 
     def render(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]

@@ -15,7 +15,7 @@ import re
 import sys
 
 from tilewright.cli import invocation
-from tilewright.error_codes import CODES
+from tilewright.error_codes import codes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
-        print("\n".join(f"{code}  {entry.title}" for code, entry in sorted(CODES.items())))
+        print("\n".join(f"{code}  {entry.title}" for code, entry in sorted(codes().items())))
         return 0
     if arguments.source is None:
         print("tilewright explain: give a script or an error code (--list lists the codes)", file=sys.stderr)
@@ -43,19 +43,16 @@ def run(arguments: argparse.Namespace) -> int:
 def explain_code(code: str, *, as_json: bool) -> int:
     import textwrap
 
-    from tilewright.report.errors_page import EXAMPLES
-
-    entry = CODES.get(code)
+    entry = codes().get(code)
     if entry is None:
         print(f"tilewright explain: no error has the code {code} (--list lists them)", file=sys.stderr)
         return 2
-    example = EXAMPLES.get(code, "").strip("\n")
     if as_json:
-        print(json.dumps({"code": code, "title": entry.title, "page": entry.page, "example": example}))
+        print(json.dumps({"code": code, "title": entry.title, "page": entry.page, "example": entry.example}))
     else:
         print(f"{code}: {entry.title}\n\n{textwrap.fill(entry.page, 100)}")
-        if example:
-            print(f"\nwrong (-) and mended (+):\n\n{textwrap.indent(example, '  ')}")
+        if entry.example:
+            print(f"\nwrong (-) and mended (+):\n\n{textwrap.indent(entry.example, '  ')}")
     return 0
 
 

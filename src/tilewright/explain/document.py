@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.compiler import cpp_lines
 from tilewright.diagnostics import Diagnostic, Span
-from tilewright.error_codes import CODES
+from tilewright.error_codes import codes
 from tilewright.explain import picture, times
 from tilewright.package import described, version
 from tilewright.program import Program
@@ -181,7 +181,7 @@ def _region(region: Mapping[str, Any], files: Files) -> dict[str, Any]:
 
 def error(found: Diagnostic, files: Files) -> dict[str, Any]:
     """A diagnostic with the page of its code; places as pairs."""
-    page = CODES[found.code]
+    page = codes()[found.code]
     return {
         **_note(found, files),
         "code": found.code,
