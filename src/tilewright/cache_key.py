@@ -139,8 +139,9 @@ class Content:
         for item in values:
             self.value(item)
 
-    def _plain(self, value: Any) -> None:
-        self.parts.append(f"{type(value).__name__}:{value!r}")
+    def told(self, text: str, *values: Any) -> None:
+        self.parts.append(text)
+        self.items(values)
 
     def _fixed_sequence(self, value: Any) -> None:
         self.parts.append(f"{type(value).__name__} of {len(value)}")
@@ -159,14 +160,6 @@ class Content:
             for key, item in value.items():
                 self.value(key)
                 self.value(item)
-
-    def _slice(self, value: slice) -> None:
-        self.parts.append("slice")
-        self.items((value.start, value.stop, value.step))
-
-    def _view(self, value: Any) -> None:
-        self.parts.append(type(value).__name__)
-        self.items(list(value))
 
     def _array(self, value: Any) -> None:
         if self._met(value):
@@ -323,7 +316,7 @@ class Content:
             first = code.co_varnames[0]
             self.taken(first, owner, reads_of(code).variables.get(first, ()))
 
-    def _method(self, method: types.MethodType) -> None:
+    def bound(self, method: types.MethodType) -> None:
         self.parts.append("method")
         self._bound(method.__func__, method.__self__)
 
@@ -337,20 +330,6 @@ class Content:
             return
         self.parts.append(f"method {function.__name__}")
         self.value(owner)
-
-    def _unbound(self, value: Any) -> None:
-        self.parts.append(f"{value.__objclass__.__qualname__}.{value.__name__}")
-
-    def _field(self, value: Any) -> None:
-        self.parts.append(f"field {value.__reduce__()[1]}")
-
-    def _partial(self, value: functools.partial[Any]) -> None:
-        self.parts.append("partial")
-        self.items((value.func, value.args, value.keywords, vars(value)))
-
-    def _wrapped(self, value: Any) -> None:
-        self.parts.append(type(value).__name__)
-        self.value(value.__wrapped__)
 
     def _descriptor(self, value: Any) -> None:
         self.parts.append(type(value).__name__)
@@ -491,23 +470,25 @@ TOLD_BY_FIELDS = (TensorSpec, Options)
 TRANSPARENT: frozenset[Any] = frozenset((object, *PAYLOADS, *TABLES, types.SimpleNamespace))
 DESCRIBED = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
 TELLERS: dict[Any, Callable[[Content, Any], None]] = {
-    **dict.fromkeys(PLAIN, Content._plain),  # pyright: ignore[reportPrivateUsage]
+    **dict.fromkeys(PLAIN, lambda to, value: to.told(f"{type(value).__name__}:{value!r}")),
     list: Content._sequence,  # pyright: ignore[reportPrivateUsage]
     deque: Content._sequence,  # pyright: ignore[reportPrivateUsage]
     tuple: Content._fixed_sequence,  # pyright: ignore[reportPrivateUsage]
     frozenset: Content._fixed_sequence,  # pyright: ignore[reportPrivateUsage]
     **dict.fromkeys(TABLES, Content._table),  # pyright: ignore[reportPrivateUsage]
     set: Content._sequence,  # pyright: ignore[reportPrivateUsage]
-    slice: Content._slice,  # pyright: ignore[reportPrivateUsage]
-    types.MappingProxyType: Content._view,  # pyright: ignore[reportPrivateUsage]
+    slice: lambda to, value: to.told("slice", value.start, value.stop, value.step),
+    types.MappingProxyType: lambda to, value: to.told(type(value).__name__, *value),
     types.FunctionType: Content.function,
-    types.MethodType: Content._method,  # pyright: ignore[reportPrivateUsage]
+    types.MethodType: Content.bound,
     types.BuiltinFunctionType: Content._builtin,  # pyright: ignore[reportPrivateUsage]
-    types.MethodDescriptorType: Content._unbound,  # pyright: ignore[reportPrivateUsage]
-    types.WrapperDescriptorType: Content._unbound,  # pyright: ignore[reportPrivateUsage]
-    functools.partial: Content._partial,  # pyright: ignore[reportPrivateUsage]
-    type(functools.lru_cache(len)): Content._wrapped,  # pyright: ignore[reportPrivateUsage]
-    type(namedtuple("_", "field").field): Content._field,  # pyright: ignore
+    **dict.fromkeys(
+        (types.MethodDescriptorType, types.WrapperDescriptorType),
+        lambda to, value: to.told(f"{value.__objclass__.__qualname__}.{value.__name__}"),
+    ),
+    functools.partial: lambda to, value: to.told("partial", value.func, value.args, value.keywords, vars(value)),
+    type(functools.lru_cache(len)): lambda to, value: to.told(type(value).__name__, value.__wrapped__),
+    type(namedtuple("_", "field").field): lambda to, value: to.told(f"field {value.__reduce__()[1]}"),  # pyright: ignore
     property: Content._descriptor,  # pyright: ignore[reportPrivateUsage]
     staticmethod: Content._descriptor,  # pyright: ignore[reportPrivateUsage]
     classmethod: Content._descriptor,  # pyright: ignore[reportPrivateUsage]

@@ -212,20 +212,9 @@ HELP: dict[str, str] = {
 
 OBJECTS_SINCE = "0.81"  # the first release that has all of kernel API 2.0
 SWITCHES = (
-    "fpu_binary_ops",
-    "allow_tf32",
-    "round_trips",
-    "skip_faces",
-    "equivalent_calls",
-    "enable_unroll",
-    "full_sync",
-    "fp32_dest_acc",
-    "math_approx_mode",
-    "combine_packs",
-    "deep_buffers",
-    "reads_ahead",
-    "debug_print",
-)
+    "fpu_binary_ops", "allow_tf32", "round_trips", "skip_faces", "equivalent_calls", "enable_unroll", "full_sync",
+    "fp32_dest_acc", "math_approx_mode", "combine_packs", "deep_buffers", "reads_ahead", "debug_print",
+)  # fmt: skip
 
 
 def grid_size(text: str) -> tuple[int, ...] | str:

@@ -195,20 +195,12 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
     if isinstance(function, NotYetSupported):
         raise unsupported(function.name, thread.span(node))
     thread.at(node)
-    if function.name == "copy":
-        return movement.copy(thread, args, named)
     if function.name == "GroupTransfer":
         return TransferGroup(thread.depth)
-    if function.name == "wait_any":
-        return movement.wait_any(thread, args, named)
-    if function.name == "core":
-        return _core(thread, args, named, node)
-    if function.name == "core_linear":
-        return core_linear(thread, args, named)
-    if function.name == "grid_slice":
-        return movement.grid_slice(thread, args, named)
-    if function.name == "signpost":
-        return _signpost(thread, args, named, node)
+    if (written := WRITTEN.get(function.name)) is not None:
+        return written(thread, args, named)
+    if (read := READ.get(function.name)) is not None:
+        return read(thread, args, named, node)
     if function.name in EXTERNAL_NAMES:
         return external.external_name(thread, function.name, args, named)
     if function.name in BOUNDARIES:
@@ -261,6 +253,13 @@ def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     dims = _dims(thread, args, named, node)
     sizes = folded_grid(thread.build.grid, dims)
     return sizes[0] if dims == 1 else sizes
+
+
+# Functions of the language that the builder writes as they stand, and those that are read here.
+WRITTEN: dict[str, Callable[..., Any]] = {
+    "copy": movement.copy, "wait_any": movement.wait_any, "grid_slice": movement.grid_slice, "core_linear": core_linear,
+}  # fmt: skip
+READ: dict[str, Callable[..., Any]] = {"core": _core, "signpost": _signpost}
 
 
 def _is_host_function(thread: Thread, function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> bool:

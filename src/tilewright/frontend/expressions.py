@@ -79,23 +79,10 @@ TENSOR_METHODS = {
 def evaluate(thread: Thread, node: ast.expr) -> Any:
     handler = HANDLERS.get(type(node))
     if handler is None:
-        remedy = "compute it before the thread, in the kernel's body"
-        raise thread.error("TW001", f"{construct(node)} in a kernel", node, help=remedy)
+        name = type(node).__name__
+        word = {"Await": "await", "YieldFrom": "yield"}.get(name, f"'{name}'")
+        raise thread.error("TW001", f"{word} in a kernel", node, help="compute it before the thread, in the kernel's body")
     return handler(thread, node)
-
-
-def construct(node: ast.AST) -> str:
-    words = {
-        "Await": "await",
-        "Yield": "yield",
-        "YieldFrom": "yield",
-    }
-    name = type(node).__name__
-    return words.get(name, f"'{name}'")
-
-
-def _constant(thread: Thread, node: ast.Constant) -> Any:
-    return node.value
 
 
 def _name(thread: Thread, node: ast.Name) -> Any:
@@ -346,19 +333,11 @@ def _yield(thread: Thread, node: ast.Yield) -> None:
     at_yield(None if node.value is None else evaluate(thread, node.value), node)
 
 
-def _lambda(thread: Thread, node: ast.Lambda) -> Any:
-    return calls.local_function(thread, node, "lambda")
-
-
-def _call(thread: Thread, node: ast.Call) -> Any:
-    return calls.call(thread, node)
-
-
 HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
-    ast.Constant: _constant,
+    ast.Constant: lambda thread, node: node.value,
     ast.Name: _name,
     ast.Attribute: _attribute,
-    ast.Call: _call,
+    ast.Call: calls.call,
     ast.BinOp: _bin_op,
     ast.UnaryOp: _unary_op,
     ast.BoolOp: _bool_op,
@@ -376,7 +355,7 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.JoinedStr: containers.joined,
     ast.NamedExpr: _named,
     ast.Yield: _yield,
-    ast.Lambda: _lambda,
+    ast.Lambda: lambda thread, node: calls.local_function(thread, node, "lambda"),
 }
 
 

@@ -56,10 +56,6 @@ def execute(thread: Thread, body: list[ast.stmt]) -> None:
         _branch(thread, condition, (then, [statement]), (otherwise, [statement]), statement)
 
 
-def _expression(thread: Thread, node: ast.Expr) -> None:
-    thread.evaluate(node.value)
-
-
 def _assign(thread: Thread, node: ast.Assign) -> None:
     value = thread.evaluate(node.value)
     for target in node.targets:
@@ -246,10 +242,6 @@ def _nonlocal(thread: Thread, node: ast.Nonlocal) -> None:
         thread.frame.shared[name] = owner.shared.get(name, owner)
 
 
-def _nothing(thread: Thread, node: ast.stmt) -> None:
-    del thread, node
-
-
 def _guarded(node: ast.With) -> ast.If | None:
     """``with pipe.if_src():``, as the first generation writes it, is ``if pipe.is_src():``."""
     call = node.items[0].context_expr
@@ -404,7 +396,7 @@ def _case_test(thread: Thread, pattern: ast.pattern) -> tuple[ast.expr | None, s
 
 
 HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
-    ast.Expr: _expression,
+    ast.Expr: lambda thread, node: thread.evaluate(node.value),
     ast.Assign: _assign,
     ast.AnnAssign: _annotated,
     ast.AugAssign: _augmented,
@@ -417,7 +409,7 @@ HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
     ast.Return: _return,
     ast.Assert: _assert,
     ast.FunctionDef: _function,
-    ast.Pass: _nothing,
+    ast.Pass: lambda thread, node: None,
     ast.Import: _import,
     ast.ImportFrom: _import,
     ast.Delete: _delete,

@@ -127,17 +127,9 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 __all__ = [
-    "BufferSpec",
-    "ComputeConfig",
-    "Finding",
-    "KernelSource",
-    "NativeProgram",
-    "NativeResult",
-    "TensorSpec",
-    "compile_kernels",
-    "run",
-    "run_native",
-]
+    "BufferSpec", "ComputeConfig", "Finding", "KernelSource", "NativeProgram", "NativeResult", "TensorSpec", "compile_kernels",
+    "run", "run_native",
+]  # fmt: skip
 
 DEFAULT_SECONDS = 120
 

@@ -287,10 +287,6 @@ def _with(reader: Reader, node: ast.With) -> None:
     reader.launch_kernel(node, domain)
 
 
-def _if(reader: Reader, node: ast.If) -> None:
-    reader.branch(node)
-
-
 def _return(reader: Reader, node: ast.Return) -> None:
     if len(reader.bodies) > 1 and reader.depth == 0:
         raise Trouble("TW001", "return inside a loop or a branch", help="let every path reach the end")
@@ -308,10 +304,6 @@ def _function(reader: Reader, node: ast.FunctionDef) -> None:
     reader.names[node.name] = LocalMacro(node, reader.place.file, reader.names)
 
 
-def _nothing(reader: Reader, node: ast.stmt) -> None:
-    del reader, node
-
-
 HANDLERS: dict[type[ast.stmt], Callable[[Reader, Any], None]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
@@ -319,11 +311,11 @@ HANDLERS: dict[type[ast.stmt], Callable[[Reader, Any], None]] = {
     ast.AugAssign: _augmented,
     ast.For: _for,
     ast.With: _with,
-    ast.If: _if,
+    ast.If: lambda reader, node: reader.branch(node),
     ast.Return: _return,
     ast.Assert: _assert,
     ast.FunctionDef: _function,
-    ast.Pass: _nothing,
+    ast.Pass: lambda reader, node: None,
 }
 HELP: dict[type[ast.stmt], str] = {
     ast.While: "use for k in T.serial(…) with a bound",
