@@ -52,6 +52,48 @@ def test_numbers_that_nothing_can_take_in_stay(kernels, block_kernels, make_arra
         assert "mul_unary_tile" in program.cpp["compute"] and np.abs(found - wanted).max() <= 0.02 * np.abs(wanted).max()
 
 
+VARIANCE = "o0.store(ttl.math.rsqrt(ttl.math.reduce_{kind}(x * x, dims=[{dim}]){factor} + {number}))"
+
+
+def root_of_squares(kernels, block_kernels, x, dim: int, factor: str, number: float, kind: str = "sum", **options):
+    body = VARIANCE.format(dim=dim, factor=factor, number=number, kind=kind)
+    out = np.zeros([32 * size for size in SHAPES[dim]], x.dtype)
+    program = kernels.run_everywhere(block_kernels.single_block({"x": (2, 3)}, [SHAPES[dim]], body), x, out, **options)
+    return program.cpp["compute"], (out[:, 0] if dim else out[0]).astype(np.float64)
+
+
+@pytest.mark.parametrize("size", [1.0, 3e-3, 0.0], ids=["small beside the sum", "as large", "alone"])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize(("kind", "factor", "scale"), [("sum", "", 1.0), ("sum", " * 0.25", 0.25), ("mean", "", None)])
+@pytest.mark.parametrize("options", [{}, {"precision": "fast"}], ids=["balanced", "fast"])
+def test_a_number_added_to_squares_is_a_tile_of_their_sum(kernels, block_kernels, make_array, size, dim, kind, factor, scale, options):
+    """As to a variance. The number 1e-5 is no number of bf16; what the root is off is a rounding of the result."""
+    x = (make_array((2, 3), "bf16", -1.0, 1.0).astype(np.float64) * size).astype(make_array((1, 1), "bf16").dtype)
+    cpp, found = root_of_squares(kernels, block_kernels, x, dim, factor, 1e-5, kind, **options)
+    assert "add_unary_tile" not in cpp and cpp.count("reduce_tile<") == 2
+    scale = scale if scale is not None else 1.0 / x.shape[dim]
+    wanted = 1.0 / np.sqrt((x.astype(np.float64) ** 2).sum(dim) * scale + 1e-5)
+    assert np.abs(found / wanted - 1).max() <= (0.01 if not options else 0.025)
+
+
+@pytest.mark.parametrize(
+    ("number", "body", "options"),
+    [
+        (1e-5, "x * x", {"precision": "exact"}),
+        (-1e-5, "ttl.math.abs(x)", {}),  # what cancels would show that it is rounded
+        (1e-5, "x * y", {}),
+    ],
+)
+def test_numbers_that_might_show_are_added_behind_the_sum(kernels, block_kernels, make_array, number, body, options):
+    x, y = make_array((2, 3), "bf16", 0.5, 1.0), make_array((2, 3), "bf16", 0.5, 1.0)
+    source = block_kernels.single_block({"x": (2, 3), "y": (2, 3)}, [(2, 1)], f"o0.store(ttl.math.reduce_sum({body}, dims=[1]) + {number})")
+    out = np.zeros((64, 32), x.dtype)
+    program = kernels.run_everywhere(source, x, y, out, **options)
+    assert "add_unary_tile" in program.cpp["compute"]
+    wanted = eval(body, {"ttl": type("T", (), {"math": np}), "x": x.astype(np.float64), "y": y.astype(np.float64)}).sum(1) + number
+    assert np.abs(out[:, 0].astype(np.float64) / wanted - 1).max() < 0.01
+
+
 @pytest.mark.parametrize("options", [{}, {"fp32_dest_acc": False}])
 def test_an_operand_of_few_tiles_is_scaled_for_its_product(kernels, block_kernels, make_array, monkeypatch, options):
     a, b = make_array((2, 2), "bf16", -1.0, 1.0), make_array((2, 3), "bf16", -1.0, 1.0)

@@ -101,8 +101,9 @@ class MatmulOp(_BlockOp):
 class ReduceOp(_BlockOp):
     """``%r = ttl.reduce %x {kind = "sum", dims = [1]}``: over tiles and within tiles; reduced dimensions have size 1.
 
-    An optional second operand is a tile of scale factors that each element is multiplied with. ``exact`` keeps f32 off the matrix
-    unit; what the tiles hold besides the result is then undefined.
+    An optional second operand is a tile of scale factors that each element is multiplied with, an optional third one a tile that
+    is reduced with those of each result. ``exact`` keeps f32 off the matrix unit; what the tiles hold besides the result is then
+    undefined.
     """
 
     name = "ttl.reduce"
@@ -117,7 +118,7 @@ class ReduceOp(_BlockOp):
         return math.prod(size for axis, size in enumerate(shape_of(self.source.type)) if axis in self.dims)
 
     def verify_(self) -> None:
-        expect(self, len(self.operands) in (1, 2), "takes a block and perhaps a scaler")
+        expect(self, len(self.operands) in (1, 2, 3), "takes a block, perhaps a scaler and one tile more")
         super().verify_()
         kind = self.attributes.get("kind")
         expect(self, isinstance(kind, StringAttr) and kind.data in REDUCE_KINDS, f"kind is one of {REDUCE_KINDS}")

@@ -412,15 +412,18 @@ class AccumulateMatmulOp(TileMatmulOp):
 
 
 class TileReduceOp(IrregularTileOp):
-    """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
+    """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them.
+
+    A third operand is one tile more.
+    """
 
     name = "ttl.tile_reduce"
-    TAKES = 2
     DIMS = DIMS
     source = Operand(0)
     scaler = Operand(1)
 
     def verify_(self) -> None:
+        expect(self, len(self.operands) in (2, 3), "takes a tile, its scaler and perhaps one tile more")
         expect(self, isinstance(self.attributes.get("kind"), StringAttr), "needs kind, sum or max")
         super().verify_()
 

@@ -172,7 +172,8 @@ def fill_scaler(op: KernelCallOp, buffer: str) -> str:
             f"  *reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer})) = 0x{word:08x}u;",
             "}",
         )
-    assert per_word == 1 or pattern == "faces", "masks are f32"
+    if pattern == "column" and per_word == 2:
+        word &= 0xFFFF  # of two elements in a word the first
     condition = {
         "faces": f"i % {face_words} < {row_words}",
         "row": f"i < {2 * face_words} && i % {face_words} < {row_words}",

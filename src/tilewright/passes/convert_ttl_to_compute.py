@@ -274,7 +274,7 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
     if isinstance(op, ReduceOp):
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
-        return [first] if op.exact else [first, affine(0, 0)]
+        return [first, *(affine(0, 0) for _ in op.operands[1:])]
     if isinstance(op, BcastOp):
         return [_repeated_map(shape_of(op.source.type), len(shape_of(op.results[0].type)))]
     if isinstance(op, ReshapeOp):

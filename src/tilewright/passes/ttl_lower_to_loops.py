@@ -316,7 +316,8 @@ class Lowering:
         values: dict[SSAValue, SSAValue],
     ) -> None:
         """One output tile: a loop over the tiles that add up in its slot."""
-        moving = [(operand, argument) for operand, argument in zip(operands, op.operands, strict=True)]
+        more = operands[2:] if isinstance(op, TileReduceOp) else []
+        moving = list(zip(operands, op.operands, strict=True))[: len(operands) - len(more)]
         if isinstance(op, TileMatmulOp):
             counts: tuple[int, ...] = (op.k,)
         else:
@@ -332,6 +333,10 @@ class Lowering:
         new.results[0].name_hint = op.results[0].name_hint
         inner.add_op(new)
         self.close(inner, block)
+        for tile in more:  # last: until then the sum is as it would be without
+            last = new.clone()
+            last.operands = [tile, operands[1]]
+            block.add_op(last)
         if inner is not block:
             handle = DstTileOp.create(
                 result_types=[op.results[0].type], attributes=self.place_attributes(self.slot(op.results[0]))

@@ -19,12 +19,13 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.assembly import parameters_of
-from tilewright.dialects.attributes import is_block, number_attr, text_value
+from tilewright.dialects.attributes import is_block, number_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES, UNLIMITED, applicable
 from tilewright.dialects.tile_ops import BY_NAME
-from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, ReduceOp, TensorMathOp, compute_functions, dtype_of
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, TensorMathOp, compute_functions, dtype_of
 from tilewright.dialects.walking import erase, insert_before, line_of, operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.expressions import never_negative
 from tilewright.records import record
 
 NAME = "ttl-simplify"
@@ -313,43 +314,16 @@ def _build(pattern: ast.expr, found: _Match, root: TensorMathOp, made: list[Oper
     return op.results[0]
 
 
-# Which values cannot be negative, by the rows that compute them.
-ALWAYS = frozenset(("abs", "square", "relu", "exp", "exp2", "sigmoid", "sqrt"))  # whatever their operand is
-IF_ALL = frozenset(("add", "mul", "div", "min"))  # if none of their operands is
-IF_ANY = frozenset(("max",))  # if one of their operands is not
-BY_NUMBER = frozenset(("add_scalar", "mul_scalar", "div_scalar"))  # if operand and number are not
-
-
 def _leave_out_test(op: TensorMathOp, context: PassContext) -> None:
     """Calls test for negative numbers, or for those far below zero; without the test they have the same bits for all others."""
     parameter = TESTED[op.SPEC.name]
     if "approx" in op.attributes or parameter in op.attributes or dtype_of(op.results[0].type) not in ("bf16", "f32"):
         return
     template = op.SPEC.forms[0].at(context.options.metal).template
-    if any(f"{{{parameter}" in word for word in template) and _never_negative(op.lhs):
+    if any(f"{{{parameter}" in word for word in template) and never_negative(op.lhs):
         op.attributes[parameter] = number_attr(True)
         title = f"{op.SPEC.name} of what cannot be negative does not test for it"
         context.trace.decide(NAME, title, "same bits", place=f"line {line_of(op)}")
-
-
-def _never_negative(value: SSAValue) -> bool:
-    """A number that is not one may have any sign."""
-    op = value.owner
-    if isinstance(op, FillBlockOp):
-        content = op.attributes["value"]
-        return isinstance(content, FloatAttr) and content.value.data >= 0.0
-    if isinstance(op, BcastOp):
-        return _never_negative(op.source)
-    if isinstance(op, ReduceOp):
-        return len(op.operands) == 1 and text_value(op, "kind") in ("sum", "max") and _never_negative(op.source)
-    if not isinstance(op, TensorMathOp):
-        return False
-    name = op.SPEC.name
-    if name in IF_ALL:
-        return (name == "mul" and op.lhs is op.rhs) or all(map(_never_negative, op.operands))
-    if name in BY_NUMBER:
-        return parameters_of(op, op.SPEC)["scalar"] >= 0.0 and _never_negative(op.operands[0])
-    return name in ALWAYS or (name in IF_ANY and any(map(_never_negative, op.operands)))
 
 
 def _spread(op: BcastOp) -> SSAValue | None:

@@ -591,4 +591,4 @@ class FormBuilder:
         """Cost of a call, key of its init, number of calls."""
         template = reduce_template(op.kind, op.dim)
         rows, cols = op.counts
-        return self.cost("reduce_tile", template), f"reduce<{template}>", rows * cols
+        return self.cost("reduce_tile", template), f"reduce<{template}>", rows * cols + len(op.operands) - 2

@@ -1,5 +1,5 @@
 """What is known about block expressions: how they fall into regions (what shares one pass through DST, and what must go through a
-buffer), and which of their elements anybody looks at.
+buffer), which of their elements anybody looks at, and which values cannot be negative.
 
 The units that multiply matrices, reduce, transpose or broadcast read buffers, so what they read and somebody computed must be
 materialised. Everything else stays in DST. Each op gets a *level*: how many materialised values lie below it at most. Ops of one
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import defining_op
+from tilewright.dialects.assembly import parameters_of
+from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import (
     DEBUG_OPS,
     KEEP_IN_DST,
@@ -325,3 +326,31 @@ def shared_buffers(module: ModuleOp) -> set[int]:
         if isinstance(function, FuncOp) and thread_kind(function) != "compute":
             found |= {op.cb_index for op in operations(function) if isinstance(op, BindCBOp)}
     return found
+
+
+# Signs ------------------------------------------------------------------------------------------------------------------------
+# Which values cannot be negative, by the rows that compute them.
+ALWAYS = frozenset(("abs", "square", "relu", "exp", "exp2", "sigmoid", "sqrt"))  # whatever their operand is
+IF_ALL = frozenset(("add", "mul", "div", "min"))  # if none of their operands is
+IF_ANY = frozenset(("max",))  # if one of their operands is not
+BY_NUMBER = frozenset(("add_scalar", "mul_scalar", "div_scalar"))  # if operand and number are not
+
+
+def never_negative(value: SSAValue) -> bool:
+    """A number that is not one may have any sign."""
+    op = value.owner
+    if isinstance(op, FillBlockOp):
+        content = op.attributes["value"]
+        return isinstance(content, FloatAttr) and content.value.data >= 0.0
+    if isinstance(op, BcastOp):
+        return never_negative(op.source)
+    if isinstance(op, ReduceOp):
+        return len(op.operands) == 1 and text_value(op, "kind") in ("sum", "max") and never_negative(op.source)
+    if not isinstance(op, TensorMathOp):
+        return False
+    name = op.SPEC.name
+    if name in IF_ALL:
+        return (name == "mul" and op.lhs is op.rhs) or all(map(never_negative, op.operands))
+    if name in BY_NUMBER:
+        return parameters_of(op, op.SPEC)["scalar"] >= 0.0 and never_negative(op.operands[0])
+    return name in ALWAYS or (name in IF_ANY and any(map(never_negative, op.operands)))

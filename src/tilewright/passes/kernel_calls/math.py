@@ -360,7 +360,7 @@ def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
 
 
 def _reduce(op: TileReduceOp, math: MathConverter) -> list[Operation]:
-    (data, tile), (scaler, scaler_tile) = (math.buffer_tile(value, op) for value in op.operands)
+    (data, tile), (scaler, scaler_tile) = (math.buffer_tile(value, op) for value in (op.source, op.scaler))
     attributes: dict[str, Any] = {"template": text_array(reduce_template(op.kind, op.dim))}
     target = math.dst_index(op.results[0], op)
     if release_key(math.metal) < ROW_SUMS_SWAP_SINCE:
