@@ -210,6 +210,8 @@ class _Placement:
             for need in self.needs.get(op, ()):
                 if need.state == name and (need.key != ANY or key is None):
                     key = need.key if need.key != ANY else None
+            if name == "fpu" and op in self.fillers and records(key or ""):
+                key = None
             if not op.regions:
                 continue
             ends = {self._after(region.block, name, key) if region.blocks else key for region in op.regions}
@@ -272,7 +274,7 @@ class _Placement:
         inside = dict(state)
         inner = operations(loop) if self.fillers or self.foreign or self.products else []
         taken, foreign = not self.fillers.isdisjoint(inner), not self.foreign.isdisjoint(inner)
-        lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
+        lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) and not self._recurs(body) else set[str]()
         slowed = not self.products.isdisjoint(inner)
         lost |= {"sfpu"} if slowed and summary.keys.get("sfpu") else set[str]()
         lost = set(summary.keys) if foreign else lost
@@ -313,6 +315,11 @@ class _Placement:
         if foreign:
             state.clear()
             state.update(AFTER_EXTERNAL)
+
+    def _recurs(self, body: Block) -> bool:
+        """Whether a trip leaves the matrix unit as it found it, although a call takes the replay buffer on the way."""
+        first = self._summary(body).first["fpu"].key
+        return first != ANY and self._after(body, "fpu", first) == first
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:

@@ -77,6 +77,20 @@ def test_setup_leaves_the_loop_when_one_configuration_serves_it(kernels, make_ar
     assert "copy_tile_init" not in names, "all loads use one configuration"
 
 
+def test_products_at_both_ends_of_a_loop_share_their_init(kernels, make_array, block_kernels, init_states):
+    """Flash attention: an exponential takes the replay buffer between them, but the last product records its instructions again."""
+    source = block_kernels.flash_attention(rows=1, keys=2, depth=2, steps=4, scale=0.125, masked=False)
+    shapes = ((1, 2), (2, 8), (8, 2), (1, 2))
+    program = kernels.compile(source, *[make_array(shape, "bf16") for shape in shapes])
+    function = compute_thread(program.module)
+    inits = [op for op in setup_calls(function) if op.CALL.name == "mm_block_init_short"]
+    assert [op.parent_op().name for op in inits] == ["func.func", "scf.for"]
+    init_states.check_function(function)
+    inits[1].detach()
+    with pytest.raises(init_states.MissingInit):
+        init_states.check_function(function)
+
+
 def test_formats_switch_only_where_they_change(kernels, make_array):
     """All buffers are bf16: no format is ever set after start-up."""
     for name in KERNELS:
