@@ -69,6 +69,9 @@ def test_sums_of_rows_have_their_data_in_the_register_of_the_release(kernels, bl
     program, y = run(kernels, source, [(x, dtype)], (64, 32), "bf16", metal=metal)
     assert np.allclose(y[:, 0], x.sum(1) / 2, rtol=2**-8)
     assert ("reconfig_data_format_srca(scale" in program.cpp["compute"]) == (metal in ("0.78", "0.81"))
+    named = [program.cpp["compute"].find(f"#define {name} ") for name in ("REDUCE_OP", "REDUCE_DIM")]
+    old = metal in ("0.62", "0.69")  # their reduce.h has both as defaults, and does not compile without them
+    assert all(0 < place < program.cpp["compute"].index("reduce.h") if old else place == -1 for place in named)
 
 
 BODIES = {

@@ -192,6 +192,10 @@ FROM_TABLE = {name: form.header for row in tile_ops.ROWS for form in row.forms f
 NEEDED_FIRST = {form.call: form.includes_first for row in tile_ops.ROWS for form in row.forms if form.includes_first}
 
 
+# Names that the older reduce.h has as defaults of its template arguments, and takes from whoever includes it.
+REDUCE_DEFAULTS = ("#define REDUCE_OP PoolType::SUM", "#define REDUCE_DIM ReduceDim::REDUCE_ROW", "")
+
+
 def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
     """Include lines of a compute kernel."""
     folder = "compute_kernel_api/" if release < (0, 69) else "api/compute/"
@@ -208,7 +212,8 @@ def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
         if name == "binary_op_init_common":
             found.add(f"{folder}eltwise_binary.h" if release < (0, 77) else f"{folder}compute_kernel_hw_startup.h")
     ordered = sorted(found, key=lambda path: _place(path.removeprefix(folder)))
-    return ["#include <cstdint>", "", *(f'#include "{path}"' for path in ordered)]
+    defined = REDUCE_DEFAULTS if release < (0, 78) and f"{folder}reduce.h" in found else ()
+    return ["#include <cstdint>", "", *defined, *(f'#include "{path}"' for path in ordered)]
 
 
 def _place(header: str) -> tuple[int, str]:
