@@ -119,3 +119,18 @@ def test_a_block_is_there_when_it_is_popped_though_only_a_part_is_read(kernels, 
     assert np.abs(row - np.abs(kept[:32])).max() <= 2**-20
     assert np.abs(product - kept @ right).max() <= 2**-9 * (np.abs(kept) @ np.abs(right)).max()  # the matrix unit reads 11 bits
     assert calls(program, "cb_wait_front", "whole") == ["j + 1", "4"]
+
+
+def test_a_buffer_of_the_compiler_says_what_it_holds(kernels, block_kernels, make_array):
+    """Values that take turns in it, by their names or by what makes them."""
+    body = """shifted = a - ttl.math.broadcast(ttl.math.reduce_max(a, dims=[1]), dims=[1], shape=(1, 3))
+weights = ttl.math.exp(shifted)
+o0.store(weights * ttl.math.broadcast(ttl.math.recip(ttl.math.reduce_sum(weights, dims=[1])), dims=[1], shape=(1, 3)))"""
+    (a,) = inputs = arrays(make_array, "a", (1, 3))
+    out = np.full_like(a, np.nan)
+    program = kernels.run_everywhere(build(block_kernels, "a", (1, 3), 1, body), *inputs, out)
+    e = np.exp(a.astype(np.float64) - a.astype(np.float64).max(1, keepdims=True))
+    assert np.abs(out.astype(np.float64) - e / e.sum(1, keepdims=True)).max() < 2**-8
+    notes = re.findall(r"between_\d+ = .*tiles: (.*)", program.cpp["compute"])
+    assert any("reduce_max of line" in note and "recip of line" in note for note in notes)
+    assert "weights" in notes

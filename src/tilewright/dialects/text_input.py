@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "breakpoint": ("names", "kinds", "held", "constants", "others", "shapes"),
     "bind_cb": (
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
-        "eager", "significant_bits", "allocation_group", "ttl.in_dst", "ttl.spill", *NAMED,
+        "eager", "holds", "significant_bits", "allocation_group", "ttl.in_dst", "ttl.spill", *NAMED,
     ),
     "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
     "cb_wait": ("tiles", "external"),
@@ -160,7 +160,7 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = (
     "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",
-    "form", "code", "meaning",
+    "form", "code", "meaning", "holds",
     "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
 )  # fmt: skip
 LISTS = (

@@ -57,13 +57,14 @@ IN_DST = "ttl.in_dst"  # the value that this buffer is for stays in DST: nothing
 SPILL = "ttl.spill"  # of a buffer through which tiles pass because text says so
 EAGER = "eager"  # of a buffer in which a value crosses the pop of a block it reads
 CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
+HOLDS = "holds"  # of a buffer of the compiler's: which values go through it, in the source's words
 
 
 class BindCBOp(PlainOp):
     """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``
 
     ``alias_of`` names another index over the same memory; both are filled and released together. ``tile_sizes``: its tiles are
-    filled in part, with so many rows and columns.
+    filled in part, with so many rows and columns. ``holds``: the values that take turns in it, as the source calls them.
     """
 
     name = "ttl.bind_cb"

@@ -18,6 +18,7 @@ from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.tile_op import DATA_FORMATS
 from tilewright.dialects.ttkernel import CALLS, KernelCallOp
+from tilewright.dialects.ttl_buffers import HOLDS
 from tilewright.dialects.ttl_network import nested_value
 from tilewright.emit.spelling import Expressions
 from tilewright.grid import COUNT, FIXED, WorkArgument
@@ -213,7 +214,9 @@ def _buffer_note(op: KernelCallOp) -> str:
     shape = "x".join(str(dim) for dim in kind.dims)
     blocks = "1 block" if kind.factor.data == 1 else f"{kind.factor.data} blocks"
     shard = text_value(op, "tensor_name")
-    return f"  // {blocks} of {shape} {kind.tile.dtype} tiles{f', in the shard of {shard}' if shard else ''}"
+    holds = text_value(op, HOLDS)
+    where = f", in the shard of {shard}" if shard else f": {holds}" if holds else ""
+    return f"  // {blocks} of {shape} {kind.tile.dtype} tiles{where}"
 
 
 # Words a variable of a kernel file cannot have: C++ keywords, and functions and types the file may use.

@@ -19,14 +19,26 @@ from tilewright.dialects.attributes import (
     is_integer_attr,
     is_tensor_type,
     text_attr,
+    text_value,
 )
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, CopyOp, FillScalerOp
+from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
+    HOLDS,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBReserveOp,
+    CBWaitOp,
+    CopyOp,
+    FillScalerOp,
+)
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import (
     function_of,
     insert_after,
     insert_before,
+    line_of,
     module_of,
     of_kind,
     operations,
@@ -65,6 +77,16 @@ def bind(
     assert following is not None
     entry.insert_op_before(op, following)
     return op.results[0]
+
+
+def say_what_it_holds(buffer: SSAValue, value: SSAValue) -> None:
+    """Adds a value to those that the buffer is for: the C++ says it beside the buffer's shape."""
+    bind, op = defining_op(buffer), defining_op(value)
+    kind = "_".join(filter(None, (op.name.removeprefix("ttl."), text_value(op, "kind"))))
+    word = value.name_hint or (f"{kind} of line {line}" if (line := line_of(op)) else kind)
+    held = text_value(bind, HOLDS)
+    if word not in held.split(", "):
+        bind.attributes[HOLDS] = text_attr(f"{held}, {word}" if held else word)
 
 
 def rebound(like: BindCBOp, depth: int, number: int) -> BindCBOp:

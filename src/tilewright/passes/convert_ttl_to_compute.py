@@ -213,6 +213,7 @@ class RegionEmitter:
         for value in region.outputs:
             if value in parts.materialised:
                 buffer = held[value] = self._buffer(value, location)
+                compiler_buffers.say_what_it_holds(buffer, value)
                 ops = compiler_buffers.reserved(buffer, location)
                 self._insert(ops, anchor)
                 outputs.append(ops[-1].results[0])

@@ -35,6 +35,7 @@ from tilewright.dialects.ttl import EXTERNAL, BreakpointOp, CoreOp, ExternCallOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
+    HOLDS,
     AttachCBOp,
     BindCBOp,
     CBPopOp,
@@ -175,7 +176,7 @@ def convert_buffer_op(
             "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
             "origin": text_attr(text_value(op, "origin", "user")),
         }
-        attributes |= {key: op.attributes[key] for key in (*SHARED_MEMORY, CORE_RANGES) if key in op.attributes}
+        attributes |= {key: op.attributes[key] for key in (*SHARED_MEMORY, CORE_RANGES, HOLDS) if key in op.attributes}
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
         handle = call("get_compile_time_arg_val", (), [_handle_type(kind)], attributes, op)

@@ -13,8 +13,8 @@ void kernel_main() {
   constexpr uint32_t x_dfb = get_compile_time_arg_val(0);  // 2 blocks of 1x4 bf16 tiles
   constexpr uint32_t y_dfb = get_compile_time_arg_val(1);  // 2 blocks of 1x4 bf16 tiles
   constexpr uint32_t ones_bf16 = get_compile_time_arg_val(2);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_3 = get_compile_time_arg_val(3);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x4 bf16 tiles
+  constexpr uint32_t between_3 = get_compile_time_arg_val(3);  // 1 block of 1x1 bf16 tiles: reduce_max of line 25, recip of line 26
+  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x4 bf16 tiles: weights
 
   compute_kernel_hw_startup(x_dfb, ones_bf16, between_3);  // line 25
   cb_wait_front(ones_bf16, 1);

@@ -64,10 +64,10 @@ void kernel_main() {
   constexpr uint32_t weight_carried1 = get_compile_time_arg_val(41);  // 2 blocks of 1x1 bf16 tiles
   constexpr uint32_t unwritten_52 = get_compile_time_arg_val(42);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t ones_bf16 = get_compile_time_arg_val(43);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_54 = get_compile_time_arg_val(44);  // 1 block of 1x16 bf16 tiles
-  constexpr uint32_t between_55 = get_compile_time_arg_val(45);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_56 = get_compile_time_arg_val(46);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_57 = get_compile_time_arg_val(47);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t between_54 = get_compile_time_arg_val(44);  // 1 block of 1x16 bf16 tiles: mul of line 76
+  constexpr uint32_t between_55 = get_compile_time_arg_val(45);  // 1 block of 1x1 bf16 tiles: rsqrt of line 77, new
+  constexpr uint32_t between_56 = get_compile_time_arg_val(46);  // 1 block of 1x1 bf16 tiles: shrink, grow
+  constexpr uint32_t between_57 = get_compile_time_arg_val(47);  // 1 block of 1x1 bf16 tiles: share, recip of line 260, shrink
   const uint32_t core_x = get_arg_val<uint32_t>(0);
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 

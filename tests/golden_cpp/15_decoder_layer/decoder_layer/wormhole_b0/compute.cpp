@@ -44,10 +44,10 @@ void kernel_main() {
   constexpr uint32_t total_carried1 = get_compile_time_arg_val(21);  // 2 blocks of 1x2 bf16 tiles
   constexpr uint32_t unwritten_26 = get_compile_time_arg_val(22);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t ones_bf16 = get_compile_time_arg_val(23);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_28 = get_compile_time_arg_val(24);  // 1 block of 1x16 bf16 tiles
-  constexpr uint32_t between_29 = get_compile_time_arg_val(25);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_30 = get_compile_time_arg_val(26);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_31 = get_compile_time_arg_val(27);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t between_28 = get_compile_time_arg_val(24);  // 1 block of 1x16 bf16 tiles: mul of line 76
+  constexpr uint32_t between_29 = get_compile_time_arg_val(25);  // 1 block of 1x1 bf16 tiles: rsqrt of line 77, new
+  constexpr uint32_t between_30 = get_compile_time_arg_val(26);  // 1 block of 1x1 bf16 tiles: shrink, grow
+  constexpr uint32_t between_31 = get_compile_time_arg_val(27);  // 1 block of 1x1 bf16 tiles: share, recip of line 260, shrink
   const uint32_t core_x = get_arg_val<uint32_t>(0);
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 

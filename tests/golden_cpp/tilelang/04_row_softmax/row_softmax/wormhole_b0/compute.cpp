@@ -14,8 +14,8 @@
 void kernel_main() {
   constexpr uint32_t x = get_compile_time_arg_val(0);  // 2 blocks of 1x8 f32 tiles
   constexpr uint32_t x_out = get_compile_time_arg_val(1);  // 2 blocks of 1x8 f32 tiles
-  constexpr uint32_t between_2 = get_compile_time_arg_val(2);  // 1 block of 1x1 f32 tiles
-  constexpr uint32_t between_3 = get_compile_time_arg_val(3);  // 1 block of 1x8 f32 tiles
+  constexpr uint32_t between_2 = get_compile_time_arg_val(2);  // 1 block of 1x1 f32 tiles: largest, total
+  constexpr uint32_t between_3 = get_compile_time_arg_val(3);  // 1 block of 1x8 f32 tiles: x
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
 

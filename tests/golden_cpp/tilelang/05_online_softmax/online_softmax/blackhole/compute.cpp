@@ -18,8 +18,8 @@ void kernel_main() {
   constexpr uint32_t y = get_compile_time_arg_val(1);  // 2 blocks of 1x2 f32 tiles
   constexpr uint32_t largest_kept = get_compile_time_arg_val(2);  // 2 blocks of 1x1 f32 tiles
   constexpr uint32_t total_kept = get_compile_time_arg_val(3);  // 2 blocks of 1x1 f32 tiles
-  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x1 f32 tiles
-  constexpr uint32_t between_5 = get_compile_time_arg_val(5);  // 1 block of 1x2 f32 tiles
+  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x1 f32 tiles: largest
+  constexpr uint32_t between_5 = get_compile_time_arg_val(5);  // 1 block of 1x2 f32 tiles: y
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
 

@@ -16,9 +16,9 @@ void kernel_main() {
   constexpr uint32_t gammas = get_compile_time_arg_val(1);  // 2 blocks of 1x8 f32 tiles
   constexpr uint32_t betas = get_compile_time_arg_val(2);  // 2 blocks of 1x8 f32 tiles
   constexpr uint32_t x_out = get_compile_time_arg_val(3);  // 2 blocks of 1x8 f32 tiles
-  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x1 f32 tiles
-  constexpr uint32_t between_5 = get_compile_time_arg_val(5);  // 1 block of 1x8 f32 tiles
-  constexpr uint32_t between_6 = get_compile_time_arg_val(6);  // 1 block of 1x8 f32 tiles
+  constexpr uint32_t between_4 = get_compile_time_arg_val(4);  // 1 block of 1x1 f32 tiles: div_scalar of line 49, rsqrt of line 54
+  constexpr uint32_t between_5 = get_compile_time_arg_val(5);  // 1 block of 1x8 f32 tiles: x
+  constexpr uint32_t between_6 = get_compile_time_arg_val(6);  // 1 block of 1x8 f32 tiles: squares
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
 

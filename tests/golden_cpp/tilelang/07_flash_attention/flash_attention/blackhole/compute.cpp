@@ -24,11 +24,11 @@ void kernel_main() {
   constexpr uint32_t acc_o_kept = get_compile_time_arg_val(4);  // 2 blocks of 2x2 f32 tiles
   constexpr uint32_t scores_max_kept = get_compile_time_arg_val(5);  // 2 blocks of 2x1 f32 tiles
   constexpr uint32_t logsum_kept = get_compile_time_arg_val(6);  // 2 blocks of 2x1 f32 tiles
-  constexpr uint32_t between_7 = get_compile_time_arg_val(7);  // 1 block of 2x2 f32 tiles
-  constexpr uint32_t between_8 = get_compile_time_arg_val(8);  // 1 block of 2x1 f32 tiles
-  constexpr uint32_t between_9 = get_compile_time_arg_val(9);  // 1 block of 2x1 f32 tiles
-  constexpr uint32_t between_10 = get_compile_time_arg_val(10);  // 1 block of 2x2 f32 tiles
-  constexpr uint32_t between_10_exact = get_compile_time_arg_val(11);  // 1 block of 2x2 f32 tiles
+  constexpr uint32_t between_7 = get_compile_time_arg_val(7);  // 1 block of 2x2 f32 tiles: acc_s
+  constexpr uint32_t between_8 = get_compile_time_arg_val(8);  // 1 block of 2x1 f32 tiles: mul_scalar of line 19
+  constexpr uint32_t between_9 = get_compile_time_arg_val(9);  // 1 block of 2x1 f32 tiles: scores_scale
+  constexpr uint32_t between_10 = get_compile_time_arg_val(10);  // 1 block of 2x2 f32 tiles: acc_s
+  constexpr uint32_t between_10_exact = get_compile_time_arg_val(11);  // 1 block of 2x2 f32 tiles: acc_s
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
   const uint32_t grid_x = get_arg_val<uint32_t>(2);

@@ -21,9 +21,9 @@ void kernel_main() {
   constexpr uint32_t positions = get_compile_time_arg_val(3);  // 2 blocks of 1x2 f32 tiles
   constexpr uint32_t out = get_compile_time_arg_val(4);  // 2 blocks of 2x2 bf16 tiles
   constexpr uint32_t state_kept = get_compile_time_arg_val(5);  // 2 blocks of 2x2 f32 tiles
-  constexpr uint32_t between_6 = get_compile_time_arg_val(6);  // 1 block of 2x1 f32 tiles
-  constexpr uint32_t between_7 = get_compile_time_arg_val(7);  // 1 block of 2x2 f32 tiles
-  constexpr uint32_t between_8 = get_compile_time_arg_val(8);  // 1 block of 2x2 bf16 tiles
+  constexpr uint32_t between_6 = get_compile_time_arg_val(6);  // 1 block of 2x1 f32 tiles: transpose of line 30
+  constexpr uint32_t between_7 = get_compile_time_arg_val(7);  // 1 block of 2x2 f32 tiles: masked
+  constexpr uint32_t between_8 = get_compile_time_arg_val(8);  // 1 block of 2x2 bf16 tiles: transpose of line 34
   constexpr uint32_t state_kept_exact = get_compile_time_arg_val(9);  // 2 blocks of 2x2 f32 tiles
   const uint32_t start_id = get_arg_val<uint32_t>(0);
   const uint32_t count = get_arg_val<uint32_t>(1);
