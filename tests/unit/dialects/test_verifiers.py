@@ -57,7 +57,7 @@ WRONG = [
     # buffers
     ("bind_cb gives a buffer", f"%r = ttl.bind_cb{{cb_index = 0}} : {BLOCK}", "gives a circular buffer"),
     ("running value seen directly", f"%r = ttl.running %cb : {CB} -> {BLOCK}\nttl.store %x, %r : {BLOCK}, {BLOCK}", "ttl.attach_cb"),
-    ("running value without a step", f"%r = ttl.running %cb : {CB} -> {BLOCK}", "is the step"),
+    ("running value without a step", f"%r = ttl.running %cb : {CB} -> {BLOCK}", "are its steps"),
     ("bind_cb without index", f"%r = ttl.bind_cb{{buffer_factor = 2}} : {CB}", "cb_index"),
     ("bind_cb index too large", f"%r = ttl.bind_cb{{cb_index = 64}} : {CB}", "cb_index"),
     ("bind_cb index negative", f"%r = ttl.bind_cb{{cb_index = -1}} : {CB}", "cb_index"),
