@@ -101,7 +101,9 @@ def _form(problem: Problem, plan: Plan) -> Remedy | None:
             if plain >= 0:
                 forms = problem.ops[step.op].forms
                 saved += forms[plain].math_cycles - forms[step.form].math_cycles
-    how = "op reads an operand from its buffer or runs fused" if changed == 1 else "ops read an operand from their buffers or run fused"
+    how = "op reads an operand from its buffer or runs fused"
+    if changed > 1:
+        how = "ops read an operand from their buffers or run fused"
     return Remedy("form", f"{changed} {how}", -saved) if changed else None
 
 
