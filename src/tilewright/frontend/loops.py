@@ -14,7 +14,7 @@ from tilewright.builder.thread import Turns
 from tilewright.builder.values import Block, CountedLoop, described
 from tilewright.frontend import carried, choices
 from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
-from tilewright.frontend.syntax import loop_body, loop_names
+from tilewright.frontend.syntax import loop_body, loop_names, steps
 from tilewright.frontend.thread import DynamicRange, Generated, LeaveBody, Parted, Thread, Unusable, truth
 from tilewright.grid import cores_of
 from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
@@ -174,7 +174,8 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
     for index, carried_name in enumerate(integers):
         body.args[1 + index].name_hint = carried_name if carried_name.isascii() else None
-        frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
+        low, high = _bounds_inside(node, carried_name, before[carried_name])
+        frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, low, high)
     inside = [frame.names[carried_name] for carried_name in integers]
     scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
     frame.names.update(scopes)
@@ -198,6 +199,8 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     for index, carried_name in enumerate(integers):
         loop.results[index].name_hint = carried_name if carried_name.isascii() else None
         low, high = _bounds_after(sequence, before[carried_name], inside[index], results[index])
+        least, most = _bounds_inside(node, carried_name, before[carried_name])
+        low, high = max(low, least), min(high, most)
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high)
     frame.names.update(carried.after(thread, scopes, outside, node))
 
@@ -207,6 +210,14 @@ def _can_keep(thread: Thread, before: Any) -> bool:
     if isinstance(before, Unusable):
         return before.outlives is not None
     return carried.may_carry(thread, before) or is_int_like(before)
+
+
+def _bounds_inside(loop: ast.For, name: str, before: Value) -> tuple[int, int]:
+    """Of an integer that the loop changes: one that only grows is at least what it was before, one that only shrinks at most."""
+    changes, (low, high) = steps(loop, name), bounds(before)
+    falls = changes is None or any(step < 0 for step in changes)
+    rises = changes is None or any(step > 0 for step in changes)
+    return -UNBOUNDED if falls else low, UNBOUNDED if rises else high
 
 
 def _bounds_after(sequence: range | DynamicRange, before: Value, inside: Value, after: Value) -> tuple[int, int]:

@@ -87,6 +87,24 @@ def loop_names(loop: ast.For | ast.While) -> tuple[set[str], set[str]]:
     return known
 
 
+def steps(loop: ast.For, name: str) -> list[int] | None:
+    """What the statements of a loop add to ``name``, each of them a number; None if one does something else with it."""
+    found: list[int] = []
+    stores = 0
+    for node in own_nodes(loop.body):
+        stores += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        match node:
+            case ast.AugAssign(ast.Name(target), op, ast.Constant(int(number))) if target == name:
+                pass
+            case ast.Assign([ast.Name(target)], ast.BinOp(ast.Name(old), op, ast.Constant(int(number)))) if target == old == name:
+                pass
+            case _:
+                continue
+        if isinstance(op, (ast.Add, ast.Sub)):
+            found.append(number if isinstance(op, ast.Add) else -number)
+    return found if len(found) == stores else None
+
+
 def assigned_names(body: list[ast.stmt]) -> set[str]:
     names: set[str] = set()
     for node in own_nodes(body):
