@@ -229,3 +229,64 @@ def kernel(a, out):
     kernels.simulate(source, a.reshape(192, 32), out)
     wanted = np.concatenate([7 + a[5], a[0] * 2 + a[0], a[1] * 2 - (a[1] + 1) * a[2]])
     np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6)
+
+
+ALIASES = {  # ``b`` has no dtype until it meets a block
+    "they change places": "for i in range(2 + node): a, b = b, a",
+    "they change places in an inner loop": "for j in range(2):\n    for i in range(2 + node): a, b = b, a",
+    "both are fills": "a = fill(2)\nfor i in range(2 + node): a, b = b, a",
+    "they change places in a branch": "for i in range(2 + node):\n    a, b = b, a\n    if i == 1: a, b = b, a + b",
+    "a helper's argument of the same name": (
+        "def f(b):\n    if node == 0: b = b * 2\n    return b\nfor i in range(2 + node):\n    a = a + f(b)\n    b = b * 0.5"
+    ),
+    "another name that a branch changes": "for i in range(2 + node):\n    t = b\n    if node == 1: t = t * 0.5\n    a, b = t, a",
+    "another name that a loop changes": (
+        "for i in range(2 + node):\n    t = b\n    for j in range(node + 1):\n        t = t + a\n        if j == 1: t = b\n    b = t * 0.25"
+    ),
+    "another name by branch": "for i in range(2 + node):\n    if node == 0: t = b\n    else: t = a\n    b = t * 0.25",
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_two_names_of_a_value_whose_type_is_open(kernels, name):
+    body = "b = fill(-1)\n" + ALIASES[name]
+    source = f"""
+from tilewright import ttl
+
+@ttl.operation(grid=(2, 1))
+def kernel(x, out):
+    x_dfb, out_dfb = (ttl.make_dataflow_buffer_like(each, shape=(1, 1)) for each in (x, out))
+    node = ttl.node(dims=1)
+
+    def fill(number):
+        return ttl.block.fill(number, shape=(1, 1))
+
+    @ttl.compute()
+    def compute():
+        with x_dfb.wait() as blk:
+            a = blk * 1
+{indented(body, 8)}
+        with out_dfb.reserve() as o:
+            o.store(a)
+        with out_dfb.reserve() as o:
+            o.store(b)
+
+    @ttl.datamovement()
+    def read():
+        with x_dfb.reserve() as blk:
+            ttl.copy(x[0, 0], blk).wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range(2):
+            with out_dfb.wait() as blk:
+                ttl.copy(blk, out[2 * node + i, 0]).wait()
+"""
+    x, out = np.random.default_rng(3).uniform(-1, 1, (32, 32)).astype(np.float32), np.zeros((128, 32), np.float32)
+    kernels.simulate(source, x, out)
+    wanted: list[np.ndarray] = []
+    for node in range(2):
+        names = {"a": x.astype(np.float64), "node": node, "fill": lambda number: np.full((32, 32), float(number))}
+        exec(body, names)
+        wanted += [names["a"], names["b"]]
+    np.testing.assert_allclose(out, np.concatenate(wanted), rtol=1e-5, atol=1e-6)

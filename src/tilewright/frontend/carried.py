@@ -33,10 +33,10 @@ def may_carry(thread: Thread, value: Any) -> bool:
 
 def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> Scope:
     """What the name stands for in the body of ``loop``, which has just been opened."""
-    if isinstance(value, Scope) and value.value is None:
+    if isinstance(value, Scope) and value.value is None and not value.alias:
         return Scope(value.carried, loop.body.block)
     if isinstance(value, Scope):
-        value = value.value
+        value = resolved(thread, value, None, node)
     carried = Carried(name, loop, thread.span(node), value)
     if isinstance(value, Block) and value.weak is None:
         _start(thread, carried, value.shape, COMPUTED_AS[value.dtype], node)
@@ -44,11 +44,11 @@ def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> 
 
 
 def read(thread: Thread, scope: Scope, like: Block | None, node: ast.AST) -> Block | Scope:
-    """The value of a carried name; the scope itself while its type is open and ``like`` does not give it."""
+    """The value of a carried name; something that stands for it while its type is open and ``like`` does not give it."""
     carried = scope.carried
     if carried.running is None:
         if like is None:
-            return scope
+            return Scope(carried, scope.body, alias=True)
         start = carried.start
         shape = start.shape if isinstance(start, Block) else like.shape
         _start(thread, carried, shape, COMPUTED_AS[like.dtype], node)
@@ -84,12 +84,34 @@ def for_store(thread: Thread, value: Any, target: Block, node: ast.AST) -> Any:
 
 def leave(thread: Thread, scopes: Sequence[Scope], values: Sequence[Any], node: ast.AST) -> None:
     """The end of a body: what each name stands for now is its next value."""
+    values = [_at_end(thread, scope, value, node) for scope, value in zip(scopes, values, strict=True)]
     for scope, value in zip(scopes, values, strict=True):
-        value = value.value if isinstance(value, Scope) and value is not scope else value
-        if value is scope and scope.body is scope.carried.loop.body.block and _never_steps(scope.carried):
-            value = read(thread, scope, None, node)  # changed in code that does not run
-        if value is not None and value is not scope:
+        if value is not None:
             _step(thread, scope, value, node)
+
+
+def _at_end(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> Any:
+    """What a name stands for at the end of a body; None if that is what it was at its begin."""
+    if value is scope and scope.body is scope.carried.loop.body.block and _never_steps(scope.carried):
+        return read(thread, scope, None, node)  # changed in code that does not run
+    if value is scope or not isinstance(value, Scope):
+        return None if value is scope else value
+    if value.carried is scope.carried:
+        return value.value
+    return resolved(thread, value, scope, node)
+
+
+def resolved(thread: Thread, value: Scope, beside: Scope | None, node: ast.AST) -> Block:
+    """The value of a name whose type may still be open: it is that of ``beside``, if that is known."""
+    if value.value is not None:
+        return value.value
+    known = [] if beside is None else [read(thread, beside, None, node)]
+    found = typed(thread, [value, *(each for each in known if isinstance(each, Block))], node)[0]
+    if isinstance(found, Block):
+        return found
+    name = value.carried.name
+    remedy = f"{name} = ttl.block.fill(0.0, shape=(1, 1))"
+    raise thread.error("TW012", f"'{name}' is a number, and no block says of how many tiles", node, help=remedy)
 
 
 def after(thread: Thread, scopes: Mapping[str, Scope], outside: Mapping[str, Any], node: ast.AST) -> dict[str, Any]:

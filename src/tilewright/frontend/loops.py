@@ -187,7 +187,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         if not is_int_like(value):
             raise thread.error("TW012", f"'{carried_name}' is an integer before the loop and {described(value)} in it", node)
     thread.at(node)
-    carried.leave(thread, list(scopes.values()), [frame.names[n] for n in blocks], node)
+    carried.leave(thread, list(scopes.values()), [choices.settled(thread, frame.names[n], node) for n in blocks], node)
     thread.emitter.close_loop(results)
     for ended in assigned | {name}:
         frame.names[ended] = Unusable(

@@ -134,7 +134,9 @@ def _branch(
     thread.at(node)
     frame = thread.frame
     changed = assigned_names([*then[1], *otherwise[1]])
-    scopes = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, Scope)}
+    names = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, Scope)}
+    frame.names.update({name: carried.resolved(thread, value, None, node) for name, value in names.items() if value.alias})
+    scopes = {name: value for name, value in names.items() if not value.alias}
     for scope in scopes.values():
         scope.value = None  # read anew behind the branches
     before, held = dict(frame.names), list(thread.held)
@@ -150,8 +152,11 @@ def _branch(
         frame.names.update({name: choices.localised(thread, value) for name, value in chosen.items()})
         execute(thread, body)
         thread.at(node)
-        carried.leave(thread, list(inner.values()), [frame.names[name] for name in inner], node)
+        carried.leave(thread, list(inner.values()), [choices.settled(thread, frame.names[name], node) for name in inner], node)
         frame.names.update(scopes)
+        for name in changed:
+            if isinstance(value := frame.names.get(name), Scope) and value.alias:
+                frame.names[name] = carried.resolved(thread, value, None, node)
         thread.emitter.close_branch()
         results.append(frame.names)
         contents.append(choices.contents(held))

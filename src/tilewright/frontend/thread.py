@@ -121,6 +121,7 @@ class Scope:
     carried: Carried
     body: IRBlock
     value: Block | None = None
+    alias: bool = False  # another name for that value, whose type is still open
 
     def describe(self) -> str:
         return f"'{self.carried.name}', which the loop changes"
