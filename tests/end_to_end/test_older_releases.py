@@ -103,6 +103,31 @@ def test_broadcasts_into_dst_in_a_loop(kernels, body, source, result, metal):
     assert all(buffer != output for buffer, output in inits)
 
 
+@pytest.mark.parametrize("metal", RELEASES)
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_a_difference_with_a_row(kernels, block_kernels, dtype, metal):
+    """The matrix unit's call for it, and its init, came with 0.78; the native headers of older releases have neither."""
+    generator = np.random.default_rng(7)
+    x, w = (generator.uniform(-1, 1, (64, 64)).astype(ml_dtypes.bfloat16).astype(np.float64) for _ in range(2))
+    body = "o0.store(x - ttl.math.broadcast(w, dims=[0], shape=(2, 2)))"
+    source = block_kernels.single_block({"x": (2, 2), "w": (1, 2)}, [(2, 2)], body)
+    program, y = run(kernels, source, [(x, dtype), (w[:32], dtype)], (64, 64), dtype, metal=metal)
+    assert np.max(np.abs(y - (x - w[:1]))) <= 2**-7
+    assert metal in ("0.78", "0.81") or "sub_tiles_bcast_rows" not in program.cpp["compute"]
+
+
+@pytest.mark.parametrize("metal", RELEASES)
+def test_products_of_single_tiles(kernels, block_kernels, metal):
+    """Since 0.69 matmul_tiles does not take the transposition, which its init has."""
+    generator = np.random.default_rng(8)
+    x, w = (generator.uniform(-1, 1, (32, 32)).astype(ml_dtypes.bfloat16).astype(np.float64) for _ in range(2))
+    source = block_kernels.single_block({"x": (1, 1), "w": (1, 1)}, [(1, 1)], "o0.store(x @ ttl.math.transpose(w))")
+    program, y = run(kernels, source, [(x, "bf16"), (w, "bf16")], (32, 32), "bf16", metal=metal)
+    assert np.max(np.abs(y - x @ w.T)) <= 2**-6 * np.max(np.abs(x @ w.T))
+    (words,) = re.findall(r"matmul_tiles\(([^)]*)\)", program.cpp["compute"])
+    assert words.count(",") == (5 if metal == "0.62" else 4)
+
+
 def test_a_broadcast_that_starts_anew_behind_results_is_found(kernels, init_states):
     """The checks have teeth: without the init in front of the section, the second turn has its results in another half."""
     specs = [TensorSpec(name=name, shape=(160, 64), dtype="bf16") for name in ("a", "v", "y")]

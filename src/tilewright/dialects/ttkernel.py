@@ -249,6 +249,7 @@ CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _class_named)
 BCAST_WORDS = {"row": "cols", "col": "rows", "scalar": "scalar"}
 BCAST_TYPES = {"row": "COL", "col": "ROW", "scalar": "SCALAR"}
 SFPU_BCAST = "sfpu_bcast"  # a unit: an op with a broadcast, both operands in DST
+SUB_ROWS_SINCE = (0, 78)  # the older releases have no sub_tiles_bcast_rows, nor an init for it that leaves DST as it is
 SFPU_BCAST_SINCE = (0, 78)  # the older releases have no sfpu_binary_bcast.h
 BCAST_INIT_SINCE = (0, 78)  # the older releases have one init of unary_bcast, which starts all engines anew
 ROW_SUMS_SWAP_SINCE = (0, 78)  # sums along rows are matrix products: the scaler is in SrcA, the data in SrcB

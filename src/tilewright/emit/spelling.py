@@ -109,7 +109,7 @@ SPELLINGS: dict[str, tuple[tuple[tuple[int, int], Spelling], ...]] = {
         ((0, 62), _matmul("mm_block_init_short", 0, 1, 2, 3)),
         ((0, 74), _matmul("matmul_block_init", 0, 1, 2, 3)),
     ),
-    "matmul_tiles": (((0, 62), _matmul("matmul_tiles", 0)), ((0, 74), _matmul("matmul_tiles"))),
+    "matmul_tiles": (((0, 62), _matmul("matmul_tiles", 0)), ((0, 69), _matmul("matmul_tiles"))),
     "matmul_block": (((0, 62), _matmul("matmul_block", 0, 1, 2, 3)),),
     "transpose_wh_init_short": (((0, 62), plain("transpose_wh_init_short")), ((0, 74), plain("transpose_init"))),
     "transpose_wh_tile": (((0, 62), plain("transpose_wh_tile")), ((0, 74), plain("transpose_tile"))),

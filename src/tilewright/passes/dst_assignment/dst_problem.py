@@ -29,6 +29,7 @@ from tilewright.dialects.ttkernel import (
     SFPU_BCAST,
     SFPU_BCAST_SINCE,
     STATELESS,
+    SUB_ROWS_SINCE,
     bcast_call,
     init_key,
     reduce_template,
@@ -451,7 +452,8 @@ class FormBuilder:
             absorbs = (self.numbers[bcast.results[0]] - self.leaf_count,)
             use = FormUse(FPU_BCAST, bcast)
             buffers = (Operand(data, Place.BUFFER), Operand(vector, Place.BUFFER))
-            if self.matrix_unit_allowed(op, buffers, reuse=False) and self.matrix_unit_allowed(bcast, (), reuse=False):
+            exists = (op.SPEC.name, bcast.dim) != ("sub", "col") or release_key(self.options.metal) >= SUB_ROWS_SINCE
+            if exists and self.matrix_unit_allowed(op, buffers, reuse=False) and self.matrix_unit_allowed(bcast, (), reuse=False):
                 rule = ResultRule.ZEROED if op.SPEC.name == "mul" else ResultRule.FREE
                 call = bcast_call(op.SPEC.name, bcast.dim)
                 found.append((self.form(FPU_BCAST, buffers, rule, self.cost(call), call, absorbs=absorbs), use))

@@ -26,7 +26,9 @@ namespace ckernel {
 TW_BCAST(add, Add, rows, ROW)
 TW_BCAST(add, Add, cols, COL)
 TW_BCAST(add, Add, scalar, SCALAR)
+#if TW_METAL >= 78
 TW_BCAST(sub, Sub, rows, ROW)
+#endif
 TW_BCAST(sub, Sub, cols, COL)
 TW_BCAST(sub, Sub, scalar, SCALAR)
 TW_BCAST(mul, Mul, rows, ROW)

@@ -55,7 +55,7 @@ inline void mm_block_init(uint32_t a, uint32_t b, uint32_t out, uint32_t transpo
 inline void matmul_tiles(uint32_t a, uint32_t b, uint32_t tile_a, uint32_t tile_b, uint32_t dst, TW_AT) {
     tw::matmul_tiles_now(a, b, tile_a, tile_b, dst, tw_at);
 }
-#if TW_METAL < 74
+#if TW_METAL < 69
 inline void matmul_tiles(uint32_t a, uint32_t b, uint32_t tile_a, uint32_t tile_b, uint32_t dst, uint32_t transpose, TW_AT) {
     tw::execute("matmul_tiles", tw::matmul_mode(transpose), a, b, tile_a, tile_b, dst, 0, tw_at);
 }
