@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ def options_page() -> str:
 
 
 def signature(value: Any) -> str:
+    if isinstance(value, type) and issubclass(value, Enum):  # not how it is made, which each Python says otherwise
+        return "".join(f"{'  #' if place == 0 else ','} {member.name}" for place, member in enumerate(value))
     try:
         found = str(inspect.signature(value))
     except (TypeError, ValueError):

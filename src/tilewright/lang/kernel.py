@@ -184,6 +184,8 @@ class Program:
 
 
 class KernelKind(Enum):
+    """What a thread does: it computes, or it moves data. ``COMPUTE | DATA_MOVEMENT`` means both."""
+
     COMPUTE = "compute"
     DATA_MOVEMENT = "datamovement"
 
