@@ -290,3 +290,51 @@ def kernel(x, out):
         exec(body, names)
         wanted += [names["a"], names["b"]]
     np.testing.assert_allclose(out, np.concatenate(wanted), rtol=1e-5, atol=1e-6)
+
+
+def test_loops_in_branches_hand_integers_and_blocks_on(kernels):
+    """Behind the branch: a place that the loop counted up, and a block that it only assigned."""
+    source = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3, 1))
+def kernel(a, out):
+    a_dfb, out_dfb = (ttl.make_dataflow_buffer_like(each, shape=(1, 1)) for each in (a, out))
+    node = ttl.node(dims=1)
+
+    @ttl.compute()
+    def compute():
+        last = ttl.block.fill(7.0, shape=(1, 1))
+        if node > 0:
+            for _ in range(2 * node):
+                with a_dfb.wait() as x:
+                    last = x * 2
+        for _ in range(3):
+            with a_dfb.wait() as x, out_dfb.reserve() as o:
+                o.store(last - x)
+
+    @ttl.datamovement()
+    def read():
+        place = 0
+        if node > 0:
+            for _ in range(0, 4 * node, 2):
+                with a_dfb.reserve() as block:
+                    ttl.copy(a[place, 0], block).wait()
+                place += 1
+        else:
+            place = 5
+        for _ in range(3, 0, -1):
+            with a_dfb.reserve() as block:
+                ttl.copy(a[place % 8, 0], block).wait()
+            place += 1
+
+    @ttl.datamovement()
+    def write():
+        for i in range(3):
+            with out_dfb.wait() as block:
+                ttl.copy(block, out[3 * node + i, 0]).wait()
+"""
+    a, out = np.random.default_rng(9).uniform(-1, 1, (8, 32, 32)).astype(np.float32), np.zeros((288, 32), np.float32)
+    kernels.simulate(source, a.reshape(256, 32), out)
+    wanted = [7 - a[5:8], 2 * a[1] - a[2:5], 2 * a[3] - a[4:7]]
+    np.testing.assert_allclose(out, np.concatenate(wanted).reshape(288, 32), rtol=1e-5, atol=1e-6)

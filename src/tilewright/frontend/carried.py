@@ -23,7 +23,7 @@ from tilewright.builder.buffers import first_release, new_buffer
 from tilewright.builder.running import Running
 from tilewright.builder.values import Block, described
 from tilewright.dtypes import COMPUTED_AS
-from tilewright.frontend.thread import Carried, Scope, Thread
+from tilewright.frontend.thread import Carried, Scope, Thread, Unusable, without_value
 
 
 def may_carry(thread: Thread, value: Any) -> bool:
@@ -94,6 +94,8 @@ def _at_end(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> Any:
     """What a name stands for at the end of a body; None if that is what it was at its begin."""
     if value is scope and scope.body is scope.carried.loop.body.block and _never_steps(scope.carried):
         return read(thread, scope, None, node)  # changed in code that does not run
+    if isinstance(value, Unusable):
+        raise without_value(thread, scope.carried.name, value, node)
     if value is scope or not isinstance(value, Scope):
         return None if value is scope else value
     if value.carried is scope.carried:

@@ -53,6 +53,9 @@ def merged(thread: Thread, name: str, branches: Branches, first: Any, second: An
         return integer
     if _unrolls(thread, condition):
         return _no_value()
+    for value in (first, second):
+        if isinstance(value, Unusable) and value.outlives is not None:
+            return value
     kinds = (_is_value(thread, first), _is_value(thread, second))
     if any(kinds) and all(kind or isinstance(value, BareFill) for kind, value in zip(kinds, (first, second), strict=True)):
         return Parted(name, branches, (first, second))

@@ -27,6 +27,7 @@ from tilewright.frontend.thread import (
     native,
     of_thread,
     truth,
+    without_value,
 )
 from tilewright.integers import ARITHMETIC, COMPARISONS, OPERATOR_METHODS, OPERATORS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
@@ -91,9 +92,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         own = node.id in frame.names
         value = frame.names[node.id] if own else frame.outer[node.id]
         if isinstance(value, Unusable):
-            thread.unrolling.ended = value.loop
-            thread.unrolling.outlives = None if value.outlives is None else (value.outlives, node.id)
-            raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
+            raise without_value(thread, node.id, value, node)
         value = choices.settled(thread, value, node)
         if isinstance(value, Scope):
             return carried.read(thread, value, None, node)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
+from xdsl.dialects.scf import IfOp
+
 from tilewright.builder.blocks import whole
 from tilewright.builder.buffers import kept_together
 from tilewright.builder.thread import Turns
@@ -17,7 +19,7 @@ from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_seq
 from tilewright.frontend.syntax import loop_body, loop_names, steps
 from tilewright.frontend.thread import DynamicRange, Generated, LeaveBody, Parted, Thread, Unusable, truth
 from tilewright.grid import cores_of
-from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
+from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, leaves, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 
 
@@ -201,8 +203,23 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         low, high = _bounds_after(sequence, before[carried_name], inside[index], results[index])
         least, most = _bounds_inside(node, carried_name, before[carried_name])
         low, high = max(low, least), min(high, most)
-        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high)
+        known = _sum_of_steps(thread, sequence, before[carried_name], inside[index], results[index])
+        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high) if known is None else known
     frame.names.update(carried.after(thread, scopes, outside, node))
+
+
+def _sum_of_steps(thread: Thread, sequence: range | DynamicRange, before: Value, inside: Value, after: Value) -> Value | None:
+    """An integer behind a loop in a branch, where every turn adds the same: so it has a value behind the branch too."""
+    if not any(isinstance(block.parent_op(), IfOp) for block in thread.emitter.open_blocks()):
+        return None
+    start, stop, step = sequence.start, sequence.stop, sequence.step
+    each = make("-", after, inside)
+    outside = {leaf for value in (start, stop, before, *thread.coordinates_read) for leaf in leaves(value)}
+    if not leaves(each) <= outside:
+        return None
+    low, high = (stop, start) if step < 0 else (start, stop)
+    turns = make("//", make("+", make("max", make("-", high, low), 0), abs(step) - 1), abs(step))
+    return make("+", before, make("*", each, turns))
 
 
 def _can_keep(thread: Thread, before: Any) -> bool:

@@ -293,3 +293,10 @@ def _contains(value: Any) -> bool:
     if type(value) is dict:
         return any(_contains(item) for item in cast("dict[Any, Any]", value).values())
     return isinstance(value, DEFERRED)
+
+
+def without_value(thread: Thread, name: str, value: Unusable, node: ast.AST) -> KernelError:
+    """Somebody needs a name that has no single value; what another translation could do about it is noted."""
+    thread.unrolling.ended = value.loop
+    thread.unrolling.outlives = None if value.outlives is None else (value.outlives, name)
+    return thread.error("TW012", f"'{name}' {value.reason}", node, help=value.help)
