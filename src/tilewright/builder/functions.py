@@ -223,11 +223,12 @@ def reduce_min(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
 
 
 def reduce_mean(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
-    for block in (arg for arg in args if isinstance(arg, Block)):
+    blocks = [arg for arg in args if isinstance(arg, Block)]
+    for block in blocks:
         require_float(thread, "reduce_mean", block)
-    place = next(place for place, arg in enumerate(args) if isinstance(arg, Block))
-    source = whole(thread, args[place])
-    total = reduction("sum")(thread, [*args[:place], source, *args[place + 1 :]], named)
+    source = whole(thread, blocks[0]) if blocks else None
+    total = reduction("sum")(thread, [source if blocks and arg is blocks[0] else arg for arg in args], named)
+    assert source is not None
     count = 1
     dims = set(total.reduced).difference(source.reduced)
     for dim in dims:
