@@ -8,6 +8,7 @@ can be chosen by its own name.
 A pass is the file of its name: ``ttl-fold-transposes`` is ``run`` of ``passes/ttl_fold_transposes.py``, loaded when it first
 runs, so that listing the passes loads none of them. What a pass looks at stands in the list too (`on`: ops, attributes, options,
 and the facts of ``passes/census.py``): in a kernel without broadcasts, those about broadcasts are neither loaded nor entered.
+A pass that knows that it left the module as it was says so (``run`` gives False), and the next one is asked the same census.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ BY_NAME = {each.name: each for each in PASSES}
 
 
 @cache
-def loaded(name: str) -> Callable[[ModuleOp, PassContext], None]:
+def loaded(name: str) -> Callable[[ModuleOp, PassContext], bool | None]:
     """What a pass does: ``run`` of the file that bears its name."""
     return import_module(f"tilewright.passes.{name.replace('-', '_')}").run
 
@@ -239,23 +240,24 @@ def run_pass(name: str, module: ModuleOp, context: PassContext, census: Census |
     census = census or Census(module)
     seconds = 0.0
     if applies(name, census, context):
-        seconds = _timed(name, module, context)
-        census.forget()
+        seconds, changed = _timed(name, module, context)
+        if changed:
+            census.forget()
     text = census.text if context.trace.keep_ir else ""
     context.trace.stages.append(Stage(name=name, seconds=seconds, ir=text))
 
 
-def _timed(name: str, module: ModuleOp, context: PassContext) -> float:
-    """Runs a pass; says how long it took."""
+def _timed(name: str, module: ModuleOp, context: PassContext) -> tuple[float, bool]:
+    """Runs a pass; says how long it took, and whether it may have changed something."""
     run_it = loaded(name)
     started = time.perf_counter()
     try:
-        run_it(module, context)
+        changed = run_it(module, context) is not False
     except Exception:
         if context.trace.keep_ir:
             context.trace.stages.append(Stage(name=f"{name}, as far as it came", seconds=0.0, ir=str(module)))
         raise
-    return time.perf_counter() - started
+    return time.perf_counter() - started, changed
 
 
 def run(module: ModuleOp, context: PassContext, names: Iterable[str] | None = None, *, check: bool = True) -> None:

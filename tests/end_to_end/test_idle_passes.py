@@ -1,4 +1,4 @@
-"""A pass that its conditions leave out has nothing to do, and ``ttl-validate`` leaves a module as it is: on examples and corpus."""
+"""A pass that its conditions leave out has nothing to do, and one that says so leaves a module as it is: on examples and corpus."""
 
 from __future__ import annotations
 

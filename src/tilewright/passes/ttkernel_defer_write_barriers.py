@@ -30,7 +30,8 @@ WRITES = frozenset({"ttkernel.noc_async_write_page", "ttkernel.noc_async_write_t
 ENDS = frozenset({"ttkernel.cb_pop_front", "ttkernel.cb_push_back", "ttkernel.noc_async_atomic_barrier", BARRIER, "func.return"})
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    deferred = False
     threads = [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) != "compute"]
     observed = _observed(module, threads)
     for function in threads:
@@ -43,8 +44,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
             erase(barrier)
         if early:
             _await_at_end(function)
+            deferred = True
             reason = "nothing in the kernel reads the tensor, and a block is free when its data has left"
             context.trace.decide(NAME, f"'{function.sym_name.data}' waits for its writes once, at its end", reason)
+    return deferred
 
 
 def _observed(module: ModuleOp, threads: list[FuncOp]) -> set[int]:

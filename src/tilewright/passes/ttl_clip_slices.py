@@ -19,12 +19,15 @@ from tilewright.passes.validation.slices import Ranges
 NAME = "ttl-clip-slices"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    clipped = False
     for function in functions_of(module):
         ranges = Ranges(context.grid)
         for op in of_kind(function, TensorSliceOp):
             if all(stride == 1 for stride in op.strides) and not ranges.hold(op):
                 _clip(op, context)
+                clipped = True
+    return clipped
 
 
 def _clip(op: TensorSliceOp, context: PassContext) -> None:

@@ -24,14 +24,14 @@ NAME = "ttl-divide-before-broadcast"
 DTYPE = "bf16"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
     if context.options.fp32_dest_acc or context.options.precision == "exact":
-        return  # somebody asks for more than 16 bits
-    for function in compute_functions(module):
-        _divide_before(function, context)
+        return False  # somebody asks for more than 16 bits
+    return sum(_divide_before(function, context) for function in compute_functions(module)) > 0
 
 
-def _divide_before(function: FuncOp, context: PassContext) -> None:
+def _divide_before(function: FuncOp, context: PassContext) -> int:
+    count = 0
     for op in operations(function):
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
             continue
@@ -40,8 +40,10 @@ def _divide_before(function: FuncOp, context: PassContext) -> None:
             continue
         if all(dtype_of(value.type) == DTYPE for value in op.operands) and not _decides_a_step(op):
             _replace(op, divisor)
+            count += 1
             why = "the quotient by a broadcast is a product with the broadcast of 1 / x"
             context.trace.decide(NAME, "one reciprocal instead of a division per element", why, place=f"line {line_of(op)}")
+    return count
 
 
 def _has_fewer(divisor: BcastOp) -> bool:

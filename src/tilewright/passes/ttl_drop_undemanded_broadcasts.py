@@ -15,7 +15,8 @@ from tilewright.passes.fusion.expressions import DemandedElements
 NAME = "ttl-drop-undemanded-broadcasts"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    dropped = False
     for function in compute_functions(module):
         broadcasts = [op for op in of_kind(function, BcastOp) if op.results[0].type == op.source.type]
         if not broadcasts:
@@ -25,3 +26,5 @@ def run(module: ModuleOp, context: PassContext) -> None:
             if set(op.dims) <= demanded.dims(op.results[0]):
                 op.results[0].replace_all_uses_with(op.source)
                 erase(op)
+                dropped = True
+    return dropped

@@ -18,13 +18,12 @@ from tilewright.passes.fusion.expressions import blocks_of
 NAME = "ttl-eliminate-dead-stores"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        for block in blocks_of(function):
-            _eliminate(block)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    return sum(_eliminate(block) for function in compute_functions(module) for block in blocks_of(function)) > 0
 
 
-def _eliminate(block: Block) -> None:
+def _eliminate(block: Block) -> int:
+    count = 0
     unseen: dict[Operation | None, list[StoreOp]] = {}  # by the reserve of the block
     for op in block_ops(block):
         if isinstance(op, StoreOp):
@@ -32,9 +31,11 @@ def _eliminate(block: Block) -> None:
             if "accumulate" not in op.attributes and not _is_part(op):
                 for store in unseen.pop(target, ()):
                     erase(store)
+                    count += 1
             unseen.setdefault(target, []).append(op)
         elif isinstance(op, DEBUG_OPS) or op.regions:
             unseen.clear()
+    return count
 
 
 def _is_part(store: StoreOp) -> bool:

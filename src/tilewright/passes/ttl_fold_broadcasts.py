@@ -16,12 +16,12 @@ from tilewright.passes.context import PassContext
 NAME = "ttl-fold-broadcasts"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        _fold(function)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    return sum(_fold(function) for function in compute_functions(module)) > 0
 
 
-def _fold(function: FuncOp) -> None:
+def _fold(function: FuncOp) -> int:
+    count = 0
     for op in operations(function):
         if not isinstance(op, BcastOp):
             continue
@@ -30,3 +30,5 @@ def _fold(function: FuncOp) -> None:
             op.attributes["dims"] = i64_list(sorted({*op.dims, *inner.dims}))
             op.source = inner.source
             inner = op.source.owner
+            count += 1
+    return count

@@ -18,11 +18,14 @@ from tilewright.passes.fusion.expressions import BLOCK_MATH
 NAME = "ttl-share-subexpressions"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    total = 0
     for function in compute_functions(module):
         count = _share(function.body.block)
+        total += count
         if count:
             context.trace.decide(NAME, f"{counted(count, 'repeated sub-expression')} computed once")
+    return total > 0
 
 
 def _share(block: Block) -> int:

@@ -26,7 +26,8 @@ EXACT = "f32"
 HALF = 16  # bits, which an f32 holds with room to spare
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    split = False
     in_dst = context.chip.broadcast_in_dst or release_key(context.options.metal) < SFPU_BCAST_SINCE
     for function in compute_functions(module):
         for op in of_kind(function, BcastOp):
@@ -35,6 +36,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
                 place = f"line {line_of(op)}"
                 _Expansion(op, dtype).replace()
                 context.trace.decide(NAME, f"a broadcast of {dtype} through f32", "in pieces that keep all bits", place=place)
+                split = True
+    return split
 
 
 class _Expansion:

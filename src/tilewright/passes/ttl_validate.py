@@ -28,7 +28,7 @@ from tilewright.passes.validation.slices import check_rows, check_slices
 NAME = "ttl-validate"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
     problems: list[Diagnostic] = []
     for function in functions_of(module):
         incomplete = context.unresolved.get(function.sym_name.data, [])
@@ -47,6 +47,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems = check_ends(buffers) or check_communication(module, buffers, context)
     if problems:
         raise KernelError(*_unique(problems))
+    return False
 
 
 def _is_fragment(module: ModuleOp, context: PassContext) -> bool:

@@ -30,10 +30,11 @@ Faces = frozenset[int]
 SOURCES = {"row": (0, 0, 2, 2), "col": (0, 1, 0, 1), "scalar": (0, 0, 0, 0)}
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
     for function in compute_functions(module):
         if not all(ASSIGNED in region.attributes for region in of_kind(function, ComputeOp)):  # else text of a later stage
             check_faces(function, module)
+    return False
 
 
 def check_faces(function: FuncOp, module: ModuleOp) -> None:
