@@ -263,30 +263,34 @@ class Operand:
     @overload
     def __get__(self, op: Operation, kind: type[Operation]) -> SSAValue: ...
     def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | SSAValue:
-        return self if op is None else op.operands[self.place]
+        return self if op is None else op._operands[self.place]  # pyright: ignore[reportPrivateUsage]
 
     def __set__(self, op: Operation, value: SSAValue) -> None:
         op.operands[self.place] = value
 
 
-class Field(Generic[Value]):
-    """What an attribute says, under a name of the op: ``k = integer("k")`` in an op class."""
+if TYPE_CHECKING:
 
-    __slots__ = ("read",)
+    class Field(Generic[Value]):
+        """What an attribute says, under a name of the op: ``k = integer("k")`` in an op class."""
 
-    def __init__(self, read: Callable[[Operation], Value]) -> None:
-        self.read = read
+        def __init__(self, read: Callable[[Operation], Value]) -> None: ...
+        @overload
+        def __get__(self, op: None, kind: type[Operation]) -> Self: ...
+        @overload
+        def __get__(self, op: Operation, kind: type[Operation]) -> Value: ...
+        def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | Value: ...
 
-    @overload
-    def __get__(self, op: None, kind: type[Operation]) -> Self: ...
-    @overload
-    def __get__(self, op: Operation, kind: type[Operation]) -> Value: ...
-    def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | Value:
-        return self if op is None else self.read(op)
+else:
+    Field = property  # which asks the function itself: passes read these more often than anything else
 
 
 def integer(key: str, default: int | None = None) -> Field[int]:
-    return Field(partial(int_value, key=key, default=default))
+    def read(op: Operation) -> int:
+        found = op.attributes.get(key)
+        return found.value.data if is_integer_attr(found) else int_value(op, key, default)
+
+    return Field(read)
 
 
 def integers(key: str) -> Field[tuple[int, ...]]:

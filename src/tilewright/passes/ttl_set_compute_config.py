@@ -55,18 +55,20 @@ def run(module: ModuleOp, context: PassContext) -> None:
     options = context.options
     for function in compute_functions(module):
         ops = operations(function)
-        wide = _wide_buffers(function)
+        computes = [op for op in ops if isinstance(op, ComputeOp)]
+        wide = [op for op in ops if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
         sums = not narrow_rows and any(_sums(op) for op in ops)
         exact = options.precision == "exact" and not narrow_rows
         jumps = not narrow_rows and any(_jumps(op) for op in ops)
-        computed = _computed_wide(function)
+        computed = _computed_wide(computes)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         kept = sums and options.precision != "fast"
         needed = bool(wide or computed) or kept or jumps or exact
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else needed
-        matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
-        read = {op.buffer for op in of_kind(function, CBWaitOp) if EXTERNAL not in op.attributes}  # else it goes the usual way
+        matrix = _read_by_matrix_unit(computes, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
+        waits = [op for op in ops if isinstance(op, CBWaitOp)]
+        read = {op.buffer for op in waits if EXTERNAL not in op.attributes}  # else it goes the usual way
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:
@@ -83,14 +85,14 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = 'asked for by precision="exact"'
         else:
             reason = "all buffers are 16-bit"
-        fidelity = Fidelity(function, precision=options.precision)
+        fidelity = Fidelity(function, computes, precision=options.precision)
         config = ComputeConfig(
             fp32_dest_acc_en=fp32,
             dst_full_sync_en=bool(options.full_sync),
             math_fidelity=options.math_fidelity or fidelity.cheapest(dst32=fp32),
             unpack_to_dest=tuple(unpack),
         )
-        config, saving = _cheapest(function, config, fidelity, context)
+        config, saving = _cheapest(computes, config, fidelity, context)
         _write(function, config)
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
@@ -99,13 +101,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             _state_error(ops, config, context)
 
 
-def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
-    return [op for op in of_kind(function, BindCBOp) if _dtype(op) in WIDE]
-
-
-def _computed_wide(function: FuncOp) -> list[Operation]:
+def _computed_wide(regions: list[ComputeOp]) -> list[Operation]:
     """Tile ops whose result only a 32-bit DST holds: by its type, or because the vector unit reduces 32-bit tiles only."""
-    regions = of_kind(function, ComputeOp)
     return [op for region in regions for op in block_ops(region.block) if op.results and _is_wide(op)]
 
 
@@ -183,10 +180,10 @@ def _repeats_rows(op: Operation) -> bool:
     return isinstance(op, TileBcastOp) and op.dim == "col"
 
 
-def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool, binary_ops: bool) -> set[SSAValue]:
+def _read_by_matrix_unit(computes: list[ComputeOp], *, by_permission: bool, binary_ops: bool) -> set[SSAValue]:
     """Buffers that some op can only read through the source registers, or may: they hold its bits, or the user permits it."""
     found: set[SSAValue] = set()
-    for compute in of_kind(function, ComputeOp):
+    for compute in computes:
         for op in block_ops(compute.block):
             possible = binary_ops and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
             if not possible and not isinstance(op, MATRIX_OPS):
@@ -208,11 +205,10 @@ def _dtype(op: BindCBOp) -> str:
 
 
 def _cheapest(
-    function: FuncOp, config: ComputeConfig, fidelity: Fidelity, context: PassContext
+    computes: list[ComputeOp], config: ComputeConfig, fidelity: Fidelity, context: PassContext
 ) -> tuple[ComputeConfig, str]:
     """The configuration to use and why it differs from ``config``; the reason is empty if it does not."""
     options = context.options
-    computes = of_kind(function, ComputeOp)
     if options.allocator != "optimal" or options.dst_capacity is not None:
         return config, ""
     choice = _Choice(computes, context, config)
@@ -314,8 +310,8 @@ MOST = len(FIDELITIES)
 class Fidelity:
     """What the products of one compute function ask of the matrix unit."""
 
-    def __init__(self, function: FuncOp, *, precision: str) -> None:
-        self.computes = of_kind(function, ComputeOp)
+    def __init__(self, function: FuncOp, computes: list[ComputeOp], *, precision: str) -> None:
+        self.computes = computes
         self.exact, self.fast = precision == "exact", precision == "fast"
         self.scalers = _scaler_bits(function)
 
