@@ -61,6 +61,7 @@ class MoveGenerator:
         self.model = model
         self.options = options
         self.recomputes = options.recompute
+        self.inits = options.inits
         self.slots = options.slots
         self.scale = options.scale
         self.sets = sets
@@ -69,6 +70,7 @@ class MoveGenerator:
         self.zeroed_results = model.zeroed_results
         self.never_done = model.zeroed_results if options.recompute else 0
         self.prices = [w.math * self.scale for w in model.variants]
+        self.init_prices = [(w.init_cycles << COST_SHIFT) + SWITCH_TIE for w in model.variants]
         self.load_prices: dict[int, int] = {}  # of leaves together
         self.copy_price = model.copy_math * self.scale + COPY_TIE
         self.users = model.users
@@ -122,25 +124,24 @@ class MoveGenerator:
     def execute(self, state: State, variant: Variant, executed: int, result: list[Successor]) -> None:
         """Append all ways to run ``variant`` now. ``executed`` is the set afterwards."""
         _, held, dirty, _, buffered, pending = state
-        options = self.options
         missing = variant.in_dst & ~held
-        if missing and (options.inits or missing & ~buffered):
+        if missing and (self.inits or missing & ~buffered):
             return
-        present = held | missing
+        present, left, rule = held | missing, ~executed, variant.rule
         dying = 0
         for bit, users, dst_users in self.uses[variant.index]:
-            if present & bit and not bit & pending and not (dst_users if bit & buffered else users) & ~executed:
+            if present & bit and not bit & pending and not (dst_users if bit & buffered else users) & left:
                 dying |= bit | held & self.instances.get(bit, 0)
-        copy = variant.rule == IN_PLACE and not variant.destroys & (dying | buffered)
-        plain = not missing and not copy and (variant.rule == IN_PLACE or (dying and variant.rule != ZEROED))
+        copy = rule == IN_PLACE and not variant.destroys & (dying | buffered)
+        plain = not missing and not copy and (rule == IN_PLACE or (dying and rule != ZEROED))
         if plain:
-            kept = held & ~(dying | self._destroyed(variant, held) if variant.rule == IN_PLACE else dying)
-            if not self._unwritten_matter(executed):
+            kept = held & ~(dying | self._destroyed(variant, held) if rule == IN_PLACE else dying)
+            if not (self.zeroed_results & left or self.never_done):
                 dirty = 0
-            self._add(state, variant, executed, kept, dirty, False, (0, 0, 0), result)
+            self._add(state, variant, executed, kept, dirty, False, NO_CHANGES, result)
         else:
             self._with_room(state, variant, executed, missing, dying, copy, result)
-        if copy and options.recompute:
+        if copy and self.recomputes:
             self._with_room(state, variant, executed, missing, dying, False, result)
         if variant.destroys & self.copied_leaves & ~dying:
             self._with_room(state, variant, executed, missing, dying, True, result)
@@ -170,8 +171,11 @@ class MoveGenerator:
             price += self.load_prices.get(loads) or self._load_price(loads)
         if copy:
             price += self.copy_price
-        if self.options.inits:
-            init_price, init = self._init_price(variant, copy, init)
+        if self.inits:
+            if copy:
+                init_price, init = self._init_price(variant, copy, init)
+            elif variant.init and variant.init != init:
+                init_price, init = self.init_prices[variant.index], variant.init
         if executed not in self.ready_of:
             self.sets.after(before, variant)
         move = made(Move, (variant, dropped, loads, copy, dropped_for_result, held, 0, 0, False))
@@ -189,12 +193,12 @@ class MoveGenerator:
     ) -> None:
         """Find slots for loads, copy and result, dropping leaves where that is needed or saves an unwritten slot."""
         _, held, dirty, _, buffered, _ = state
-        zeroed = variant.rule == ZEROED
-        if zeroed and dirty >= self.slots:
+        slots, zeroed = self.slots, variant.rule == ZEROED
+        if zeroed and dirty >= slots:
             return  # a written slot stays written
         occupied = held.bit_count()
         new = missing.bit_count() + copy
-        most = least = occupied + new - self.slots if occupied + new > self.slots else 0
+        most = least = occupied + new - slots if occupied + new > slots else 0
         droppable = self._droppable(held, buffered) & ~variant.in_dst
         unwritten_matter = self.zeroed_results & ~executed or self.never_done
         if droppable:
@@ -206,10 +210,26 @@ class MoveGenerator:
         elif least:
             return
         destroyed = self._destroyed(variant, held) if variant.rule == IN_PLACE and not copy else 0
-        if not most and (dying or variant.rule == IN_PLACE) and not zeroed:  # all fits, and the result has its place
-            kept = (held | missing) & ~(dying | destroyed)
-            final_dirty = max(dirty, occupied + new) if unwritten_matter else 0
-            self._add(state, variant, executed, kept, final_dirty, copy, (0, missing, 0), result)
+        if not most:  # all fits: mostly the result has its place, or one place that is as good as any other
+            kept, in_use = (held | missing) & ~(dying | destroyed), occupied + new
+            changes = (0, missing, 0) if missing else NO_CHANGES
+            now_dirty = dirty if dirty > in_use else in_use
+            if zeroed:
+                now_dirty += 1
+                if now_dirty > slots:
+                    return
+            elif not dying and variant.rule != IN_PLACE:
+                if in_use >= slots or (now_dirty == in_use and unwritten_matter):
+                    for dropped_for_result, final_dirty in self._result_places(
+                        variant, kept, in_use, now_dirty, False, buffered, executed
+                    ):
+                        changes = (0, missing, dropped_for_result)
+                        final_dirty = final_dirty if unwritten_matter else 0
+                        self._add(state, variant, executed, kept & ~dropped_for_result, final_dirty, copy, changes, result)
+                    return
+                if now_dirty == in_use:
+                    now_dirty += 1
+            self._add(state, variant, executed, kept, now_dirty if unwritten_matter else 0, copy, changes, result)
             return
         for count in range(least, most + 1):
             in_use = occupied - count + new
@@ -341,6 +361,7 @@ class MoveGenerator:
 
 
 NOTHING = (0,)  # the one subset without a bit
+NO_CHANGES = (0, 0, 0)
 
 
 def _subsets(mask: int, count: int) -> Iterator[int]:

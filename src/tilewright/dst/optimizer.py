@@ -129,6 +129,7 @@ class Optimizer:
         self.lower_bound = float("inf")
         self.exact_left = effort.exact
         self.walks: dict[int, Found | None] = {}  # by slots
+        self.offered: set[int] = set()  # of these walks
         fixed_cycles = self.problem.costs.spill_overhead * spilled
         self.bounds = Bounds(model, again=recompute, fixed_cycles=fixed_cycles)
 
@@ -208,18 +209,29 @@ class Optimizer:
         return self.best.cycles_per_tile if self._complete(search) and self.best is not None else bound
 
     def _walk(self, slots: int) -> Found | None:
-        """Any sequence that fits so many slots, if a walk finds one; offered too. What does not fit more does not fit fewer."""
+        """Any sequence that fits so many slots, if a walk finds one; offered too."""
+        found = self._fitting(slots)
+        if slots not in self.offered:
+            self.offered.add(slots)
+            self._offer(found)
+        return found
+
+    def _fitting(self, slots: int) -> Found | None:
+        """What does not fit more does not fit fewer: all slots there are come first, and mostly their budget is looked at too."""
         if slots not in self.walks:
-            found = None
-            if all(walk is not None or tried < slots for tried, walk in self.walks.items()):
-                options = Options(slots=slots, tiles=1, work_limit=self.effort.fit)
-                found = Search(self.model, options, bounds=self.bounds).beam(self.effort.beam_width)
-                if found is None:
-                    with contextlib.suppress(Exhausted):
-                        found = Search(self.model, options, bounds=self.bounds).dive()
-                self._offer(found)
-            self.walks[slots] = found
+            if slots < self.problem.capacity:
+                self._fitting(self.problem.capacity)
+            hopeless = any(walk is None and tried >= slots for tried, walk in self.walks.items())
+            self.walks[slots] = None if hopeless else self._walked(slots)
         return self.walks[slots]
+
+    def _walked(self, slots: int) -> Found | None:
+        options = Options(slots=slots, tiles=1, work_limit=self.effort.fit)
+        found = Search(self.model, options, bounds=self.bounds).beam(self.effort.beam_width)
+        if found is None:
+            with contextlib.suppress(Exhausted):
+                return Search(self.model, options, bounds=self.bounds).dive()
+        return found
 
     def _beam(self, tiles: int, slots: int) -> None:
         options = self._options(tiles, slots, self.effort.beam)

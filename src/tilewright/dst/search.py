@@ -72,6 +72,8 @@ class Search:
         self.work = 0  # states and successors looked at
         self.least_left = 0  # where the work was used up: no answer costs less
         self.eager = not avoidable
+        self.scale = options.scale
+        self.batched = options.inits and not avoidable  # loads wait for the last batch before their use
         self.runs_at_once = model.never_beaten if self.eager else []
 
     def run(self) -> Found | None:
@@ -173,7 +175,7 @@ class Search:
         """Entries for the states after ``entry`` that were not reached as cheaply before."""
         _, _, order, cost, remaining, state = entry
         node = abs(order)
-        batches = self.options.inits and not (self.options.recompute or self.options.cuts)
+        batches, upper_bound = self.batched, self.upper_bound
         before = batch = self.batches[node] if batches else (0, 0)
         successors = self._successors(state, before[1])
         self.work += len(successors) + 1
@@ -187,11 +189,11 @@ class Search:
                 if batch_after is None:
                     continue
                 batch = batch_after
-            left = remaining
-            if move.variant is not None and not move.variant.result & state[0]:
-                left -= self.bounds.saved[move.variant.index]
+            left, variant = remaining, move.variant
+            if variant is not None and not variant.result & state[0]:
+                left -= self.bounds.saved[variant.index]
             estimate = self._estimate(new_cost, left, after)
-            if self.upper_bound is not None and estimate >= self.upper_bound:
+            if upper_bound is not None and estimate >= upper_bound:
                 continue
             costs[after] = new_cost
             self.parents.append((node, move))
@@ -205,7 +207,7 @@ class Search:
         executed, held, _, init, _, pending = state
         if self.relaxed is not None:
             return cost + self.relaxed.rest(executed, held, init)
-        estimate = cost + (remaining + self.bounds.correction(executed, held, pending)) * self.options.scale
+        estimate = cost + (remaining + self.bounds.correction(executed, held, pending)) * self.scale
         return estimate + self.bounds.inits(executed, init) if self.options.inits else estimate
 
     def _path(self, node: int) -> tuple[Move, ...]:
