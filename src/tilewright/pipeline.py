@@ -270,4 +270,4 @@ def run(module: ModuleOp, context: PassContext, names: Iterable[str] | None = No
     for name in chosen:
         run_pass(name, module, context, census)
         if check and name in STAGES:
-            RULES.check(name, module, census.ops)
+            RULES.check(name, census.names)

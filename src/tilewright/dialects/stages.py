@@ -6,7 +6,7 @@ own: the rules are given it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -51,21 +51,20 @@ class StageRules:
         reached = [prefixes for stage, prefixes in GONE.items() if self.place[stage] <= self.place[name]]
         return tuple(prefix for prefixes in reached for prefix in prefixes)
 
-    def check(self, name: str, module: ModuleOp, ops: Sequence[Operation] | None = None) -> None:
-        """What must be gone after a pass is gone. ``ops``: all of the module, if the caller knows them."""
+    def check(self, name: str, ops: Mapping[str, Sequence[Operation]]) -> None:
+        """What must be gone after a pass is gone. ``ops``: all of the module by name."""
         if name not in self._gone:
             gone = self.forbidden_after(name)
             self._gone[name] = frozenset(gone), tuple(prefix for prefix in gone if prefix.endswith("."))
         names, dialects = self._gone[name]
         if not names:
             return
-        ops = operations(module) if ops is None else ops
-        left = [each for each in {op.name for op in ops} if each in names or each.startswith(dialects)]
+        left = [each for each in ops if each in names or each.startswith(dialects)]
         if left:
             raise AssertionError(f"{min(left)} is left after {name}")
         marks = [mark for stage, mark in HEARD.items() if self.place[stage] <= self.place[name]]
-        for op in ops if marks else ():
-            if op.name == "ttl.compute" and any(mark in op.attributes for mark in marks):
+        for op in ops.get("ttl.compute", ()) if marks else ():
+            if any(mark in op.attributes for mark in marks):
                 raise AssertionError(f"{next(mark for mark in marks if mark in op.attributes)} is left after {name}")
 
     def done(self, module: ModuleOp) -> frozenset[str]:

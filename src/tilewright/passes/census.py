@@ -7,7 +7,7 @@ hold without need, and then the pass finds nothing; where it does not hold, the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -36,8 +36,7 @@ class Census:
         self.forget()
 
     def forget(self) -> None:
-        self._ops: list[Operation] | None = None
-        self._names: Counter[str] | None = None
+        self._names: dict[str, list[Operation]] | None = None
         self._attributes: set[str] | None = None
         self._text = ""
 
@@ -47,29 +46,34 @@ class Census:
         return self._text
 
     @property
-    def ops(self) -> list[Operation]:
-        if self._ops is None:
-            self._ops = operations(self.module)
-        return self._ops
-
-    @property
-    def names(self) -> Counter[str]:
+    def names(self) -> dict[str, list[Operation]]:
+        """The ops by name, each kind in the order of the module."""
         if self._names is None:
-            self._names = Counter([op.name for op in self.ops])
+            self._names = {}
+            for op in operations(self.module):
+                known = self._names.get(op.name)
+                if known is None:
+                    self._names[op.name] = [op]
+                else:
+                    known.append(op)
         return self._names
 
     @property
     def attributes(self) -> set[str]:
         if self._attributes is None:
-            self._attributes = set[str]().union(*[op.attributes for op in self.ops])
+            self._attributes = set[str]().union(*[op.attributes for ops in self.names.values() for op in ops])
         return self._attributes
 
-    def named(self, names: frozenset[str]) -> list[Operation]:
-        return [op for op in self.ops if op.name in names]
+    def named(self, names: Iterable[str]) -> list[Operation]:
+        """The ops of these names, one kind after the other."""
+        return [op for name in names for op in self.names.get(name, ())]
+
+    def count(self, name: str) -> int:
+        return len(self.names.get(name, ()))
 
     @property
     def binds(self) -> list[BindCBOp]:
-        return [op for op in self.ops if type(op) is BindCBOp]
+        return self.names.get(BindCBOp.name, [])  # pyright: ignore[reportReturnType]
 
     def holds(self, word: str, context: PassContext) -> bool:
         if word.startswith("--"):
@@ -140,23 +144,23 @@ def _against_the_stream(census: Census, context: PassContext) -> bool:
 
 
 def _filled_and_read(census: Census, context: PassContext) -> bool:
-    filled, read = ({op.operands[0] for op in census.named(frozenset({name}))} for name in FILLED_AND_READ)
+    filled, read = ({op.operands[0] for op in census.named((name,))} for name in FILLED_AND_READ)
     return not filled.isdisjoint(read)
 
 
 def _reads_in_a_loop(census: Census, context: PassContext) -> bool:
-    if not context.options.reads_ahead or not census.names["scf.for"] or not census.names["ttl.copy"]:
+    if not context.options.reads_ahead or not census.count("scf.for") or not census.count("ttl.copy"):
         return False
     kinds = [buffer_type_of(bind.results[0]) for bind in census.binds]
     return any(kind.factor.data > 1 and kind.block_tiles < MOST_PAGES for kind in kinds)
 
 
 def _stored_twice(census: Census, context: PassContext) -> bool:
-    return census.names["ttl.store"] > 1
+    return census.count("ttl.store") > 1
 
 
 def _computed_twice(census: Census, context: PassContext) -> bool:
-    return any(census.names[name] > 1 for name in MATH & census.names.keys())
+    return any(len(ops) > 1 for name, ops in census.names.items() if name in MATH)
 
 
 def _unread(census: Census, context: PassContext) -> bool:

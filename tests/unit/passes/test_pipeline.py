@@ -118,7 +118,7 @@ with out_dfb.reserve() as o, c_dfb.wait() as start:
         pipeline.run_pass(each.name, through_text, contexts[1])
         assert str(through_text) == str(direct), f"after {each.name}"
         if each.name in STAGES:
-            RULES.check(each.name, direct)
+            RULES.check(each.name, Census(direct).names)
 
 
 def test_what_a_pass_says_to_another_is_heard(kernels, make_array):
@@ -127,7 +127,7 @@ def test_what_a_pass_says_to_another_is_heard(kernels, make_array):
     region = next(op for op in module.walk() if op.name == "ttl.compute")
     region.attributes["ttl.results"] = text_attr("-1")
     with pytest.raises(AssertionError, match=r"ttl\.results is left after ttl-tile-and-assign-dst"):
-        RULES.check("ttl-tile-and-assign-dst", module)
+        RULES.check("ttl-tile-and-assign-dst", Census(module).names)
 
 
 def test_no_running_value_is_left_without_its_place(kernels, make_array):
@@ -143,17 +143,17 @@ with c_dfb.wait() as start, out_dfb.reserve() as o:
     stages = ["ttl-validate", "convert-ttl-to-compute", "ttl-set-compute-config"]
     pipeline.run(built.module, context, [*stages, "ttl-raise-running-values"])
     with pytest.raises(AssertionError, match=r"ttl\.running is left after ttl-tile-and-assign-dst"):
-        RULES.check("ttl-tile-and-assign-dst", built.module)
+        RULES.check("ttl-tile-and-assign-dst", Census(built.module).names)
     assert RULES.unmet("ttl-tile-and-assign-dst", built.module)[0] == "run ttl-accumulate-in-l1 first"
 
 
 def test_stage_check_names_what_is_left(kernels, make_array):
     module, context = built(kernels, make_array, "add")
     with pytest.raises(AssertionError, match=r"ttl\.add is left after convert-ttl-to-compute"):
-        RULES.check("convert-ttl-to-compute", module)
+        RULES.check("convert-ttl-to-compute", Census(module).names)
     pipeline.run(module, context, ["ttl-validate", "convert-ttl-to-compute", "ttl-set-compute-config"])
     with pytest.raises(AssertionError, match=r"ttl\.compute is left after ttl-lower-to-loops"):
-        RULES.check("ttl-lower-to-loops", module)
+        RULES.check("ttl-lower-to-loops", Census(module).names)
 
 
 def test_what_is_gone_stays_gone():
