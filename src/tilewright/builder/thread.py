@@ -40,7 +40,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import SIGNPOSTS, CoreOp, signposts_attr
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import block_ops, erase, location_of, remember
+from tilewright.dialects.walking import append, block_ops, erase, location_of, remember
 from tilewright.integers import (
     COMPARISONS,
     PREDICATES,
@@ -113,7 +113,7 @@ class Emitter:
             regions=regions,
             location=location_of(place),
         )
-        self.block.add_op(op)
+        append(op, self.block)
         remember(op, place)
         for post in self.posts:
             self.post_lines.setdefault(post, set()).add((place.file, place.line))

@@ -401,7 +401,8 @@ class PlainOp(Operation, metaclass=InheritedKind):
         op = cls.__new__(cls)
         if operands:
             op._operand_uses = uses_of(op, operands)
-            op.keep_operands(operands)
+            op._operands = kept = Operands(operands)
+            kept.op = op
         if result_types:
             op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
         op.properties, op.attributes, op.location = {}, dict(attributes), location or NOWHERE

@@ -159,7 +159,7 @@ class Lowering:
         assert block is not None
         if (block, value) not in self.constants:
             op = constant(value)
-            block.insert_op_before(op, self.anchor)
+            insert_before(op, self.anchor)
             self.constants[block, value] = op.results[0]
         return self.constants[block, value]
 
@@ -457,7 +457,7 @@ class Lowering:
         self.close(inner, scratch)
         for made in block_ops(scratch):
             made.detach()
-            self.block.insert_op_before(made, self.compute)
+            insert_before(made, self.compute)
 
     # Packing ----------------------------------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ class IndexBuilder:
         if key not in self.shared:
             make = add if kind == "add" else multiply
             op = make(self.value(left), self.value(right))
-            block.insert_op_before(op, before)
+            insert_before(op, before)
             self.shared[key] = op.results[0]
         return self.shared[key]
 
@@ -181,36 +181,36 @@ def convert_buffer_op(
             attributes["unpack_to_dest"] = UnitAttr()
         handle = call("get_compile_time_arg_val", (), [_handle_type(kind)], attributes, op)
         handle.results[0].name_hint = text_value(op, "name") or None
-        block.insert_op_before(handle, op)
+        insert_before(handle, op)
         buffers[op.results[0]] = handle.results[0]
         return True
     if type(op) in ACQUIRE:
         assert isinstance(op, (CBWaitOp, CBReserveOp))
         count = indices.value(op.tiles)
-        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
+        insert_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
         return True
     if type(op) in FINISH:
         kind = buffer_type_of(op.operands[0])
         count = indices.value(kind.block_tiles)
         made = call(FINISH[type(op)], [buffers[op.operands[0]], count], attributes=_not_ours(op), like=op)
-        block.insert_op_before(made, op)
+        insert_before(made, op)
         return True
     if isinstance(op, PublishCBOp):
         kind = buffer_type_of(op.buffer)
         operands = [buffers[op.buffer], indices.value(kind.total_tiles)]
-        block.insert_ops_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
+        insert_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
         return True
     if op.name in SYNC:
-        block.insert_op_before(call(SYNC[op.name], like=op), op)
+        insert_before(call(SYNC[op.name], like=op), op)
         return True
     if isinstance(op, InitSfpuOp):
-        block.insert_op_before(call("init_sfpu", [buffers[operand] for operand in op.operands], like=op), op)
+        insert_before(call("init_sfpu", [buffers[operand] for operand in op.operands], like=op), op)
         return True
     if isinstance(op, WorkOp):
         attributes = {"name": text_attr(op.argument_name), "part": op.attributes["part"], "amount": op.attributes["amount"]}
         number = call("get_arg_val", (), [INDEX], attributes, op)
         number.results[0].name_hint = op.argument_name
-        block.insert_op_before(number, op)
+        insert_before(number, op)
         op.results[0].replace_all_uses_with(number.results[0])
         return True
     if type(op) is CoreOp:
@@ -218,7 +218,7 @@ def convert_buffer_op(
             attributes = {"dim": i32_attr(dim), "dims": i32_attr(len(op.results))}
             coordinate = call("my_core", (), [INDEX], attributes, op)
             coordinate.results[0].name_hint = result.name_hint or ("core_x", "core_y", "core_z")[min(dim, 2)]
-            block.insert_op_before(coordinate, op)
+            insert_before(coordinate, op)
             result.replace_all_uses_with(coordinate.results[0])
         return True
     return False
