@@ -47,7 +47,7 @@ INTEGERS = (
     int_binary("remainder_int", "Integer remainder with the sign of b.", np.mod, "remainder_int32_tile", "binary_remainder.h",
                dtypes=SIGNED, domain=(1.0, 1000.0)),
     int_binary("remainder_uint", "Unsigned remainder.", np.mod, "remainder_uint32_tile", "binary_remainder.h", dtypes=UNSIGNED,
-               domain=(1.0, 1000.0)),
+               since="0.78", domain=(1.0, 1000.0)),
     int_binary("max_int", "Integer maximum.", np.maximum, "binary_max_int32_tile", "binary_max_min.h", dtypes=SIGNED,
                scalar="max_int_scalar", rscalar="max_int_scalar", commutes=True),
     int_binary("min_int", "Integer minimum.", np.minimum, "binary_min_int32_tile", "binary_max_min.h", dtypes=SIGNED,
@@ -61,7 +61,7 @@ INTEGERS = (
     int_binary("lcm", "Least common multiple.", np.lcm, "lcm_tile", "lcm.h", dtypes=SIGNED, python=("math.lcm",),
                commutes=True, domain=(1.0, 180.0)),
     *(int_binary(f"{name}_int", f"1 where integer a {words} b, else 0.", whole(test), f"{name}_int_tile", "binary_comp.h",
-                 template=FMT, init_template=FMT, dtypes=INTEGER_DTYPES, scalar=f"{name}_int_scalar")
+                 since="0.78", template=FMT, init_template=FMT, dtypes=INTEGER_DTYPES, scalar=f"{name}_int_scalar")
       for name, _, words, test in KINDS),
 
     int_binary("bitwise_and", "Bitwise a & b.", np.bitwise_and, "bitwise_and_binary_tile", BITWISE, template=FMT,
