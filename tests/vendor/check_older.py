@@ -1,11 +1,11 @@
-"""Type-checks compute threads spelled for an older release against its headers, by the command lines of a newer build.
+"""Type-checks kernels spelled for an older release against its headers, by the command lines of a newer build.
 
     python tests/vendor/check_older.py FOLDER [WORD…] --older …/site-packages/ttnn --metal 0.69 [--arch wormhole_b0|blackhole]
 
 The mock device of old releases builds nothing. So ``check_kernels.py`` must have run in FOLDER with a newer ttnn: its command lines and
 generated headers are taken, and the headers of the older wheel. Structural and real kernels of the corpus, each if it has a call that no
-kernel before it had. Unpack and pack threads are judged whole. Of math threads only what is wrong in the kernel's own text: the
-vector language of old releases has other names than ``include/sfpi.h``.
+kernel before it had. Of the math processor only what is wrong in the kernel's own text counts: the vector language of old releases has
+other names than ``include/sfpi.h``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from typing import Any
 import stand_in
 from compiler import type_check_command
 
-THREADS = {"unpack": "UCK_CHLKC_UNPACK", "pack": "UCK_CHLKC_PACK", "math": "UCK_CHLKC_MATH"}
+COMPUTE = {"unpack": "UCK_CHLKC_UNPACK", "pack": "UCK_CHLKC_PACK", "math": "UCK_CHLKC_MATH"}
+PROCESSORS = {**COMPUTE, "reader": "COMPILE_FOR_NCRISC", "writer": "COMPILE_FOR_BRISC"}
 GENERATED = ("chlkc_descriptors.h", "defines_generated.h")
+ARGUMENTS = "-DKERNEL_COMPILE_TIME_ARGS="
+ACCESSOR = (2, 2048)  # what an interleaved tensor in DRAM gives
 CALL = re.compile(r"\b[a-z]\w*(?:<[^<>()]*>)?(?=\()")
 
 
@@ -33,12 +36,12 @@ def main(folder: Path, words: list[str], older: Path, metal: str, arch: str) -> 
     from tilewright.progress import progress, say
 
     built = mock_device.units(folder)
-    units = {thread: next(unit for unit in reversed(built) if f"-D{define}" in unit["arguments"]) for thread, define in THREADS.items()}
+    units = {name: next(unit for unit in reversed(built) if f"-D{define}" in unit["arguments"]) for name, define in PROCESSORS.items()}
     root = older_root(folder, older)
     count = failed = 0
     with progress(f"kernels for ttnn {metal}") as shown:
         for name, program in programs(folder, words, {"metal": metal, "arch": arch}):
-            found = [text for thread, unit in units.items() for text in problems(program, thread, unit, folder, root)]
+            found = [text for processor, unit in units.items() for text in problems(program, processor, unit, folder, root)]
             count, failed = count + 1, failed + bool(found)
             for text in found:
                 say(f"{name}: {text}")
@@ -74,27 +77,36 @@ def programs(folder: Path, words: list[str], target: dict[str, str]) -> Iterator
             program = mock_device.compiled(kernel, folder, target)
         except KernelError:
             continue  # the release has no call for it, and the message says so
-        calls = set(CALL.findall(program.cpp["compute"]))
+        calls = {call for text in program.cpp.values() for call in CALL.findall(text)}
         if not calls <= seen:
             seen |= calls
             yield kernel.name, program
 
 
-def problems(program: Any, thread: str, unit: dict[str, Any], folder: Path, root: Path) -> list[str]:
-    compute = next(each for each in program.threads if each.role == "compute")
-    values = [each.what for each in compute.compile_time_args]
-    text = re.sub(r"get_compile_time_arg_val\((\d+)\)", lambda found: str(values[int(found[1])]), program.cpp["compute"])
+def problems(program: Any, processor: str, unit: dict[str, Any], folder: Path, root: Path) -> list[str]:
+    from tilewright.runtime.descriptor import compile_time_arguments
+
+    role = "compute" if processor in COMPUTE else processor
+    thread = next((each for each in program.threads if each.role == role), None)
+    if thread is None:
+        return []
+    given = compile_time_arguments(thread, [ACCESSOR] * len(program.tensors))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
-        (place / thread).mkdir()
-        for generated in GENERATED:
-            (place / generated).write_text((Path(unit["cwd"]).parent / generated).read_text(encoding="utf-8"), encoding="utf-8")
-        (place / f"chlkc_{thread}.cpp").write_text(f'#define TRISC_{thread.upper()}\n#include "defines_generated.h"\n{text}', encoding="utf-8")
-        arguments = [word.replace(str(folder / "root"), str(root)) for word in unit["arguments"]]
-        command = type_check_command([f"-I{root / 'tt_metal'}", *arguments], folder)
-        done = subprocess.run(command, cwd=place / thread, capture_output=True, text=True)
+        (place / processor).mkdir()
+        for generated in (Path(unit["cwd"]).parent / file for file in GENERATED):
+            if generated.exists():
+                (place / generated.name).write_text(generated.read_text(encoding="utf-8"), encoding="utf-8")
+        if role == "compute":
+            start, file = f'#define TRISC_{processor.upper()}\n#include "defines_generated.h"\n', f"chlkc_{processor}.cpp"
+        else:
+            start, file = "void kernel_main();\n", "kernel_includes.hpp"
+        (place / file).write_text(f"{start}{program.cpp[role]}", encoding="utf-8")
+        arguments = [word.replace(str(folder / "root"), str(root)) for word in unit["arguments"] if not word.startswith(ARGUMENTS)]
+        arguments = [f"-I{root / 'tt_metal'}", ARGUMENTS + ",".join(map(str, given)), *arguments]
+        done = subprocess.run(type_check_command(arguments, folder), cwd=place / processor, capture_output=True, text=True)
     lines = [line for line in done.stderr.splitlines() if " error: " in line or " warning: " in line]
-    return [f"{thread}: {line}" for line in lines if "chlkc_" in line or (thread != "math" and " error: " in line)]
+    return [f"{processor}: {line}" for line in lines if file in line or (processor != "math" and " error: " in line)]
 
 
 if __name__ == "__main__":
