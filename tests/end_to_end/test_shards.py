@@ -226,6 +226,7 @@ REFUSED = {
     "publish": (backed("x", "new.store(old); other.store(old)", more="c.publish()"), "TW202", "which has memory of its own"),
     "late": (backed("x", "new.store(-old); other.store(old)"), "TW219", "read after a store has overwritten it"),
     "matmul": (backed("x", "other.store(old); new.store(old @ old)"), "TW219", "depend on other tiles"),
+    "unread": (backed("x", "new.store(ttl.block.fill(1.0, shape=(2, 2))); other.store(old)"), "TW219", "read after a store has"),
 }
 
 
@@ -239,6 +240,30 @@ def test_refused(name: str, kernels: Any):
     first = caught.value.diagnostics[0]
     assert first.code == code and message in first.message, str(caught.value)
     assert first.help
+
+
+@ttl.operation(grid=(4, 1))
+def changed_by_core(x):
+    before = ttl.make_tensor_backed_dfb(x)
+    after = ttl.make_tensor_backed_dfb(x)
+
+    @ttl.compute()
+    def compute():
+        with before.wait() as old, after.reserve() as new:
+            if ttl.node(dims=1) < 2:
+                new.store(old * 2.0)
+            else:
+                new.store(1.0 - old)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_branch_overwrites_the_shard(engine: str):
+    x = sharded(uniform(128, 64), (4, 1), "HEIGHT")
+    before = values(x)
+    with execution.session(mode=engine):
+        changed_by_core(x)
+    wanted = np.concatenate([before[:64] * 2, 1 - before[64:]])
+    assert np.abs(values(x) - wanted).max() <= 2**-6
 
 
 def test_the_oldest_release_has_no_accessor_for_shards():
@@ -278,3 +303,31 @@ def test_a_shard_under_two_indices(engine: str):
     assert np.abs(values(y).reshape(2, 32, 32) - (a @ a + np.abs(a))).max() <= 2e-3
     program = exact_beside_a_product.compile(x, y)
     assert [buffer.alias_of for buffer in program.buffers] == [None, None, 0]
+
+
+@ttl.operation(grid=(3, 2))
+def turned_shards(x, y):
+    """The shard of core (column, row) is block (column, row) of the tensor: 3 blocks down, 2 across."""
+    own = ttl.make_tensor_backed_dfb(x, shape=(2, 1))
+    out = ttl.make_dataflow_buffer_like(y, shape=(1, 2))
+
+    @ttl.compute()
+    def compute():
+        with own.wait() as block, out.reserve() as o:
+            o.store(ttl.block.transpose(block) + 1.0)
+
+    @ttl.datamovement()
+    def write():
+        column, row = ttl.node(dims=2)
+        with out.wait() as block:
+            ttl.copy(block, y[row : row + 1, 2 * column : 2 * column + 2]).wait()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_column_major_blocks_of_a_grid_that_is_not_square(engine: str):
+    """ttnn divides the height by the columns of cores then, and the width by the rows."""
+    x = sharded(uniform(192, 64), (3, 2), "BLOCK", "COL_MAJOR")
+    y = ttnn.Tensor(np.zeros((64, 192), np.float32), ttnn.bfloat16, None, ttnn.TILE_LAYOUT)
+    with execution.session(mode=engine):
+        turned_shards(x, y)
+    assert np.abs(values(y) - (values(x).T + 1)).max() <= 2**-6

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import buffer_type_of, constant_of, int_value, is_tensor_type
@@ -489,25 +489,47 @@ def check_in_place(function: FuncOp) -> list[Diagnostic]:
     if sum(bind.backed for bind in _binds(function)) < 2:
         return []
     problems: list[Diagnostic] = []
-    overwritten: dict[Operation, StoreOp] = {}
-    for op in operations(function):
-        if not isinstance(op, StoreOp):
+    order = {op: place for place, op in enumerate(operations(function))}
+    stores: list[tuple[StoreOp, BindCBOp]] = []  # so far, into shards
+    for op in order:
+        target = acquire_of(op.target) if isinstance(op, StoreOp) else None
+        if not isinstance(op, StoreOp) or target is None:
             continue
-        target = acquire_of(op.target)
-        if target is None:
-            continue
-        shared: list[Operation] = []
+        into = bind_of(target.operands[0])
         for value in sources(op.value):
             read = acquire_of(value)
             assert read is not None
-            if read in overwritten:
-                problems.append(_late(op, read, overwritten[read]))
-            elif _overlap(bind_of(read.operands[0]), bind_of(target.operands[0])):
-                shared.append(read)
-                if not _tile_by_tile(op, read, target):
-                    problems.append(_not_alike(op, read))
-        overwritten |= dict.fromkeys(shared, op)
+            source = bind_of(read.operands[0])
+            earlier = [store for store, bind in stores if order[read] < order[store] and _overlap(source, bind)]
+            late = next((store for store in earlier if not _in_other_branch(store, op, read)), None)
+            if late is not None:
+                problems.append(_late(op, read, late))
+            elif _overlap(source, into) and not _tile_by_tile(op, read, target):
+                problems.append(_not_alike(op, read))
+        if into.backed:
+            stores.append((op, into))
     return problems
+
+
+def _in_other_branch(store: Operation, op: Operation, read: Operation) -> bool:
+    """Whether no core comes to ``op`` after ``store`` with the block that ``read`` gave it."""
+    ways = dict(_around(store))
+    loops = {around for around, _ in _around(read)}
+    for around, region in _around(op):
+        if isinstance(around, scf.IfOp) and ways.get(around, region) is not region:
+            repeats = (outer for outer, _ in _around(around) if isinstance(outer, scf.ForOp))
+            return all(loop in loops for loop in repeats)  # else a later iteration may go the other way
+    return False
+
+
+def _around(op: Operation) -> list[tuple[Operation, Region]]:
+    """The ops around an op, from the inside, with the region it is in."""
+    found: list[tuple[Operation, Region]] = []
+    region = op.parent_region()
+    while region is not None and (around := region.parent_op()) is not None:
+        found.append((around, region))
+        region = around.parent_region()
+    return found
 
 
 def _tiles(bind: BindCBOp) -> range:

@@ -207,11 +207,14 @@ def create_sharded_memory_config(
     cores = core_grid.core_range_set() if isinstance(core_grid, CoreGrid) else core_grid
     across = cores.bounding_box().grid_size()
     rows, columns = folded(shape)
-    if not use_height_and_width_as_shard_shape:
+    turned = orientation is ShardOrientation.COL_MAJOR  # shards go down the columns of cores, so those are counted by x
+    if use_height_and_width_as_shard_shape:
+        rows, columns = (shape[-1], shape[-2]) if turned else (shape[-2], shape[-1])
+    else:
         down_by, across_by = {
             ShardStrategy.HEIGHT: (cores.num_cores(), 1),
             ShardStrategy.WIDTH: (1, cores.num_cores()),
-            ShardStrategy.BLOCK: (across.y, across.x),
+            ShardStrategy.BLOCK: (across.x, across.y) if turned else (across.y, across.x),
         }[strategy]
         if rows % down_by or columns % across_by:
             raise ValueError(f"a {rows}x{columns} tensor does not divide into {down_by}x{across_by} shards")
