@@ -69,6 +69,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         ),
         Pass("ttl-complete-releases", "first: what follows relies on every acquire having its release"),
         Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in", on=("scf.if",)),
+        Pass("ttl-raise-sums", "branches store what they add; the next pass sees that sums survive releases", on=("accumulate",)),
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now", on=(SECOND_BLOCK,)),
         Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers", on=("allocation_group", CROWDED)),
@@ -90,7 +91,6 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
             "ttl-mark-reads-ahead", "batches are known: they are under way as one block",
             on=("ttl.reads_ahead", READ_LOOP),
         ),
-        Pass("ttl-read-sums-back", "what needs no trip through its buffer is forwarded next", on=("accumulate",)),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1", on=(OWN_BUFFER,)),
         Pass(
             "ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is",

@@ -111,3 +111,84 @@ def test_sums(kernels, name, dtype):
         w = np.zeros((64, 96))
         exec(body, {"x": a[rows].astype(np.float64), "y": b[rows].astype(np.float64), "w": w, "node": node, "KERNEL": False})
         assert (out[rows].astype(np.float64) == w).all(), f"core {node}"
+
+
+TWO_BLOCKS = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1,))
+def kernel(a, out):
+    a_cb, out_cb = (ttl.make_dataflow_buffer_like(t, shape=(4, 4), block_count=2) for t in (a, out))
+
+    @ttl.compute()
+    def compute():
+        with out_cb.reserve() as o:
+            for i in range(3):
+                with a_cb.wait() as x:
+                    o += x * x
+        with out_cb.reserve() as o:
+            for i in range(2):
+                with a_cb.wait() as x:
+                    o += ttl.math.abs(x)
+
+    @ttl.datamovement()
+    def read():
+        for i in range(5):
+            with a_cb.reserve() as block:
+                ttl.copy(a[4 * i : 4 * i + 4, 0:4], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range(2):
+            with out_cb.wait() as block:
+                ttl.copy(block, out[4 * i : 4 * i + 4, 0:4]).wait()
+"""
+
+
+def test_a_sum_too_large_for_dst_grows_where_it_is_wanted(kernels):
+    """The packer adds to the blocks themselves, also to several of one buffer, one after the other."""
+    a = np.random.default_rng(4).integers(-3, 4, (640, 128)).astype(np.float32)
+    out = np.full((256, 128), 99, np.float32)
+    program = kernels.run(TWO_BLOCKS, a, out)
+    parts = a.astype(np.float64).reshape(5, 128, 128)
+    assert (out[:128] == (parts[:3] ** 2).sum(axis=0)).all()
+    assert (out[128:] == np.abs(parts[3:]).sum(axis=0)).all()
+    assert [buffer.name for buffer in program.buffers] == ["a_cb", "out_cb"]
+
+
+REDUCED = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1,))
+def kernel(a, out):
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 2), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        total = ttl.math.fill(0)
+        for i in range(3):
+            with a_cb.wait() as x:
+                total = total + ttl.math.reduce_sum(x, dims=[1])
+        with out_cb.reserve() as o:
+            o.store(total)
+
+    @ttl.datamovement()
+    def read():
+        for i in range(3):
+            with a_cb.reserve() as block:
+                ttl.copy(a[0:1, 2 * i : 2 * i + 2], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_cb.wait() as block:
+            ttl.copy(block, out[0:1, 0:1]).wait()
+"""
+
+
+def test_reductions_added_to_a_name_stay_in_dst(kernels):
+    a = np.random.default_rng(5).integers(-3, 4, (32, 192)).astype(ml_dtypes.bfloat16)
+    out = np.full((32, 32), 99).astype(ml_dtypes.bfloat16)
+    program = kernels.run(REDUCED, a, out)
+    assert (out[:, 0].astype(np.float64) == a.astype(np.float64).sum(axis=1)).all()
+    assert program.cpp["compute"].count("tile_regs_acquire(") == 1

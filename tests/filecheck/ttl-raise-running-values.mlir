@@ -1,5 +1,5 @@
 // A sum that a loop carries through a buffer becomes one block, from before the loop to a push behind it: what the loop handed over is
-// gone. The second loop adds to a reserved block, which becomes the same, with the addition that this is.
+// gone.
 // RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-raise-running-values --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
@@ -33,12 +33,6 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} 
   %19 = ttl.cb_reserve %2 : <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
   %20 = ttl.attach_cb %19, %2 : tensor<1x1x!ttcore.tile<32x32, bf16>>, <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
   ttl.store %18, %20 : tensor<1x1x!ttcore.tile<32x32, bf16>>, tensor<1x1x!ttcore.tile<32x32, bf16>>
-  scf.for %step = %6 to %7 step %8 {
-    %21 = ttl.cb_wait %0 : <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
-    %22 = ttl.attach_cb %21, %0 : tensor<1x1x!ttcore.tile<32x32, bf16>>, <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
-    ttl.store %22, %20 {accumulate = true} : tensor<1x1x!ttcore.tile<32x32, bf16>>, tensor<1x1x!ttcore.tile<32x32, bf16>>
-    ttl.cb_pop %0 : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
-  }
   ttl.cb_push %2 : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
   ttl.cb_pop %1 : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
   func.return
@@ -46,7 +40,6 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} 
 
 // CHECK-LABEL: func.func @compute
 // CHECK: %[[SUM:[a-z0-9_]+]] = ttl.bind_cb{cb_index = 1
-// CHECK: %[[OUT:[a-z0-9_]+]] = ttl.bind_cb{cb_index = 2
 // CHECK: %[[TOTAL:[a-z0-9_]+]] = ttl.running %[[SUM]]
 // CHECK: %[[FIRST:[a-z0-9_]+]] = ttl.attach_cb %[[TOTAL]], %[[SUM]]
 // CHECK: ttl.compute ins() outs(%[[FIRST]]
@@ -61,11 +54,3 @@ func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} 
 // CHECK-NOT: ttl.cb_pop %[[SUM]]
 // CHECK: ttl.cb_push %[[SUM]]
 // CHECK: ttl.cb_wait %[[SUM]]
-// CHECK: %[[BLOCK:[a-z0-9_]+]] = ttl.running %[[OUT]]
-// CHECK: ttl.attach_cb %[[BLOCK]], %[[OUT]]
-// CHECK: scf.for
-// CHECK: ttl.attach_cb %[[BLOCK]], %[[OUT]] {accumulate = true
-// CHECK: %[[GROWN:[a-z0-9_]+]] = ttl.attach_cb %[[BLOCK]], %[[OUT]]
-// CHECK: ttl.compute ins({{.*}}%[[GROWN]]
-// CHECK: ttl.tile_add
-// CHECK: ttl.cb_push %[[OUT]]

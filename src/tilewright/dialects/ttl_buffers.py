@@ -140,10 +140,9 @@ class RunningOp(CBReserveOp):
     """``%b = ttl.running %cb : <…> -> tensor<…>``: a value that a loop updates, from here to the push behind that loop.
 
     A store (later a region) before the loop says what the value starts from. One in the loop, the step, says what it is next;
-    branches and loops further inside have steps of their own, one per piece of code, which stands behind those further inside.
-    What a step stores counts from the end of its piece of code on: who reads the value before that, through a view, reads what
-    it was, wherever the step stands. So values that replace each other are steps like any other. The push ends the value, and
-    hands over the result.
+    branches and loops further inside have steps of their own. What a step stores counts from the next of those on, at the latest
+    from the end of its own piece of code: who reads the value before that, through a view, reads what it was, wherever the step
+    stands. So values that replace each other are steps like any other. The push ends the value, and hands over the result.
 
     Between two steps the value need not be in a block: the passes choose where it is. ``ttl.leaves_dst`` says why that is not
     DST.
@@ -169,13 +168,22 @@ class RunningOp(CBReserveOp):
         """Whether code in an op replaces the value."""
         return any(writer is not op and op.is_ancestor(writer) for writer in self.writers)
 
+    def end_of(self, step: Operation) -> Operation:
+        """The op in front of which a step counts."""
+        op = step.next_op
+        assert op is not None
+        while op.next_op is not None and not self.steps_in(op):
+            op = op.next_op
+        return op
+
     def verify_(self) -> None:
         super().verify_()
         expect(self, len(self.views) == len(list(self.results[0].uses)), "it is seen through ttl.attach_cb")
         steps = [writer for writer in self.writers if writer.parent is not self.parent]
         loops = {ancestor_in(step, self.parent) for step in steps} if self.parent is not None else {None}
+        expect(self, len(steps) < len(self.writers), "a store beside it is what it starts from")
         expect(self, len(loops) == 1, "stores in one loop behind it are its steps")
-        expect(self, len({step.parent for step in steps}) == len(steps), "a piece of code has one step")
+        expect(self, len({self.end_of(step) for step in steps}) == len(steps), "a step counts before the next one is stored")
 
 
 def _is_written(use: Use) -> bool:

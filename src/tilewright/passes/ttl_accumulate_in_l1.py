@@ -52,12 +52,8 @@ def _accumulate_or_reload(value: RunningValue, context: PassContext) -> None:
         read_back([value])
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
-    written = value.adds  # ``block += x``: the packer adds to that block anyway
-    copy = None if written else result_copy(value)
+    copy = result_copy(value)
     _store_summands(value, sums)
-    if written:
-        reserve_block(value.op)
-        return
     if copy is not None and running_values.reserved_before(value, copy):
         name = name_of(_bind(copy.outputs[0]), "block")
         _add_in_place(value, copy)
@@ -88,7 +84,6 @@ def _view(region: ComputeOp, buffer: SSAValue) -> AttachCBOp:
 def _writers(value: RunningValue) -> list[ComputeOp]:
     """The steps, and the start if the first step does not just replace what is there."""
     start = value.start
-    assert start is not None
     if value.steps_always and is_zero(start, value.buffer) and len(start.outputs) == 1:
         erase(start)
         return value.steps

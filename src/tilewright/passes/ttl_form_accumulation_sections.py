@@ -17,8 +17,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_value, number_attr, text_attr
-from tilewright.dialects.ttl import TILE_OPS, YieldOp, compute_functions, name_of
+from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_value, text_attr
+from tilewright.dialects.ttl import YieldOp, compute_functions, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import (
@@ -45,7 +45,6 @@ from tilewright.passes.dst_assignment.running_values import (
     SECTION,
     START,
     STEP,
-    RegionPlan,
     RunningValue,
     attached_buffer,
     bind_of,
@@ -53,12 +52,11 @@ from tilewright.passes.dst_assignment.running_values import (
     erase_acquire,
     is_zero,
     next_handover,
-    only_added_to,
     packed_edge,
-    plan_region,
     reserve_block,
     result_copy,
 )
+from tilewright.passes.dst_assignment.section_plans import RegionPlan, only_added_to, plan_region
 from tilewright.passes.validation.communication import surely_ends
 from tilewright.program import ComputeConfig
 from tilewright.records import record
@@ -150,9 +148,6 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
     added = all(_planned(region, section, config, context) and only_added_to(region.plan) for region in section.regions)  # pyright: ignore
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
-    near = _next_to_loop(section)
-    if any(block.adds and block.start is not None and block.start not in near for block in section.blocks):
-        return "what the block starts from is stored before other work"
     section.regions[:0] = _starts(section, added)
     section.regions += _ends(section, config, context)
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
@@ -180,7 +175,7 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
         region.draft.drop_all_references()
     copies = _copies(section, context)
     return [
-        _copying(copies[block], section) if block in copies else _packing(number, block)
+        _copying(copies[block], block, section) if block in copies else _packing(number, block)
         for number, block in enumerate(section.blocks)
     ]
 
@@ -189,8 +184,6 @@ def _copies(section: Section, context: PassContext) -> dict[RunningValue, Comput
     """Results that the next regions behind the loop only copy to other blocks, all of which may be reserved right behind it."""
     copies = {result_copy(value): value for value in section.blocks if value.taken_back}
     known = {copy: value for copy, value in copies.items() if copy is not None and _is_plain(copy.outputs[0])}
-    if any(_masks_packer(region.draft) for region in section.regions):
-        return {}
     own = [block.buffer for block in section.blocks]
     found: dict[RunningValue, ComputeOp] = {}
     behind_push: dict[CBReserveOp, bool] = {}  # which somebody may wait for
@@ -286,11 +279,8 @@ def _starts(section: Section, added: bool) -> list[PlannedRegion]:
     near = _next_to_loop(section)
     for number, block in enumerate(section.blocks):
         start = block.start
-        if added and block.steps_always and (start is None or is_zero(start, block.buffer)):
+        if added and block.steps_always and is_zero(start, block.buffer):
             continue  # DST is zero when it is acquired
-        if start is None:
-            regions.append(_zeros(number, block))
-            continue
         if start in near:
             if all(region.replaces is not start for region in regions):
                 targets = [section.number(value) for value in start.outputs]
@@ -336,13 +326,6 @@ def _tile_type(value: RunningValue) -> Attribute:
     return step.block.args[len(step.inputs)].type
 
 
-def _zeros(number: int, value: RunningValue) -> PlannedRegion:
-    location = value.loop.location
-    place = compiler_buffers.reserved(value.buffer, location)[1:]  # only says which value it is
-    fill = TILE_OPS["fill"].create(result_types=[_tile_type(value)], attributes={"value": number_attr(0.0)}, location=location)
-    return PlannedRegion(START, _region(value, (), place[-1].results[0], fill), [number], before=place)
-
-
 def _loading(number: int, value: RunningValue) -> PlannedRegion:
     location = value.loop.location
     wait = compiler_buffers.waited(value.buffer, location)
@@ -352,22 +335,28 @@ def _loading(number: int, value: RunningValue) -> PlannedRegion:
     return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
 
 
-def _copying(copy: ComputeOp, section: Section) -> PlannedRegion:
+def _copying(copy: ComputeOp, value: RunningValue, section: Section) -> PlannedRegion:
     """Packs a result where it would be copied to."""
     view = copy.outputs[0].owner
     assert isinstance(view, AttachCBOp) and isinstance(view.block.owner, Operation)
     reserve = next_handover(view.buffer, section.loop)
     before: list[Operation] = [reserve] if isinstance(reserve, CBReserveOp) and reserve.is_before_in_block(copy) else []
-    return PlannedRegion(END, _without_residents(copy, section), [None], copy, before=[*before, view.block.owner, view])
+    draft = _without_residents(copy, section)
+    _pack_what_was_filled(of_kind(draft, ResidentTileOp)[0], value)
+    return PlannedRegion(END, draft, [None], copy, before=[*before, view.block.owner, view])
 
 
 def _packing(number: int, value: RunningValue) -> PlannedRegion:
     """Packs a result into its buffer, from which the source goes on."""
     place = compiler_buffers.reserved(value.buffer, value.loop.location)[0 if value.taken_back else 1 :]
     resident = _resident(number, _tile_type(value))
+    _pack_what_was_filled(resident, value)
+    return PlannedRegion(END, _region(value, (), place[-1].results[0], resident), [None], before=place)
+
+
+def _pack_what_was_filled(resident: ResidentTileOp, value: RunningValue) -> None:
     edges = [edge for step in value.steps for op in block_ops(step.block) if (edge := packed_edge(op)) is not None]
     resident.attributes |= {"edge": edges[0]} if edges else {}
-    return PlannedRegion(END, _region(value, (), place[-1].results[0], resident), [None], before=place)
 
 
 def _masks_packer(compute: ComputeOp) -> bool:
@@ -376,11 +365,11 @@ def _masks_packer(compute: ComputeOp) -> bool:
 
 
 def _only_adds_reductions(value: RunningValue) -> bool:
-    """``block += sum of tiles`` from nothing: what the packer writes at the end is what the reductions filled."""
+    """A sum of reductions, from zero: what the packer writes at the end is what they filled."""
     summands = [step.block.first_op for step in value.steps]
     dims = {summand.dim if isinstance(summand, TileReduceOp) and summand.kind == "sum" else "" for summand in summands}
     alone = all(len(block_ops(step.block)) == 3 for step in value.steps)  # besides the addition and the yield
-    return alone and len(dims) == 1 and "" not in dims and value.adds and value.start is None and value.steps_always
+    return alone and len(dims) == 1 and "" not in dims and is_zero(value.start, value.buffer) and value.steps_always
 
 
 # The rewrite ----------------------------------------------------------------------------------------------------------
@@ -410,7 +399,6 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
     read = {section.number(value) for inputs in reads for value in inputs}
     for position, (block, handovers) in enumerate(zip(section.blocks, taken_back, strict=True)):
         if position in loaded:
-            assert block.start is not None
             insert_after(CBPushOp.create(operands=[block.buffer], location=handovers[0].location), block.start)
         if position in loaded or not handovers:
             reserve_block(block.op)

@@ -31,7 +31,7 @@ NAME = "ttl-hoist-reserves"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         for value in running_values.leaving_dst(function):
-            sums = not value.adds and bool(running_values.final_sums(value.steps, value.buffer))
+            sums = running_values.final_sums(value.steps, value.buffer)
             copy = running_values.result_copy(value) if sums else None
             target = running_values.attached_buffer(copy.outputs[0]) if copy is not None else None
             if copy is not None and target is not None and not running_values.reserved_before(value, copy):

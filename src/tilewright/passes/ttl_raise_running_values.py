@@ -1,7 +1,6 @@
-"""Blocks and buffers of the author that hold a value which a loop updates become the op for such values: ``ttl.running``.
+"""Buffers of the author that hold a value which a loop updates become the op for such values: ``ttl.running``.
 
-There are two ways to write one. ``block += x`` says it of a reserved block. Or the value travels through a buffer of the compute
-thread's own:
+The value travels through a buffer of the compute thread's own:
 
     reserve, store, push          what the value starts from
     for …:                        one or several loops, perhaps a branch
@@ -27,11 +26,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import identity_map, text_attr
 from tilewright.dialects.stages import ASSIGNED
-from tilewright.dialects.ttl import TILE_OPS, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, CBReserveOp, RunningOp
+from tilewright.dialects.ttl import compute_functions, name_of
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_after, insert_before, line_of, of_kind
-from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.read_back import read_back
@@ -41,8 +39,6 @@ from tilewright.passes.dst_assignment.running_values import (
     RunningValue,
     attached_buffer,
     final_sums,
-    next_handover,
-    with_inputs,
 )
 from tilewright.records import record
 
@@ -55,11 +51,11 @@ class Life:
 
     buffer: SSAValue
     reserve: Operation
-    start: ComputeOp | None
+    start: ComputeOp
     loop: Operation
     steps: list[ComputeOp]
-    push: Operation | None = None  # of what it starts from; None: ``block += x`` on a block that stays reserved
-    inside: tuple[Operation, ...] = ()  # handovers in the loop
+    push: Operation  # of what it starts from
+    inside: tuple[Operation, ...]  # handovers in the loop
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -68,7 +64,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             continue  # text of a later stage
         running = running_values.find(function)
         loops: dict[Operation, list[Life | RunningValue]] = {loop: list(values) for loop, values in running.items()}
-        for life in (*_carried(function), *_added(function)):
+        for life in _carried(function):
             if all(isinstance(user, ComputeOp) for user in _users(life.buffer)):  # a print looks into the block
                 loops.setdefault(life.loop, []).append(life)
         for loop, lives in loops.items():
@@ -81,11 +77,10 @@ def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassC
     reason = _reason(loop, hidden)
     back: list[Life | RunningValue] = []
     for life in reversed(hidden):  # so that their pushes stand in order behind the loop
-        written = isinstance(life, Life)
-        if not reason or (not (written and life.push is None) and final_sums(life.steps, life.buffer)):
-            op = _raise(life) if written else life.op
+        if not reason or final_sums(life.steps, life.buffer):
+            op = _raise(life) if isinstance(life, Life) else life.op
             op.attributes |= {LEAVES_DST: text_attr(reason)} if reason else {}
-        elif not written or life.push is not None:
+        else:
             back.insert(0, life)
     read_back([value for value in lives if isinstance(value, RunningValue) and (value in back or value not in hidden)])
     for life in back:
@@ -128,79 +123,19 @@ def _raise(life: Life) -> RunningOp:
     )
     assert isinstance(op, RunningOp)
     insert_before(op, reserve)
-    for region in (*life.steps, *([life.start] if life.start is not None else [])):
+    for region in (*life.steps, life.start):
         for view in [value.owner for value in region.operands if attached_buffer(value) is life.buffer]:
             assert isinstance(view, AttachCBOp)
             empty, view.block = view.block.owner, op.results[0]
             if isinstance(empty, EmptyOp) and not empty.results[0].uses:
                 erase(empty)
-    if life.push is None:
-        _add_to_block(life.steps[0], op)
-    else:
-        insert_after(CBPushOp.create(operands=[life.buffer], location=life.push.location), life.loop)
-        erase(life.push)
+    insert_after(CBPushOp.create(operands=[life.buffer], location=life.push.location), life.loop)
+    erase(life.push)
     for handover in (*life.inside, reserve):
         for view in [use.operation for result in handover.results for use in result.uses]:
             erase(view)
         erase(handover)
     return op
-
-
-def _add_to_block(step: ComputeOp, op: RunningOp) -> None:
-    """``block += x`` as the sum it is."""
-    view = AttachCBOp.create(operands=[op.results[0], op.buffer], result_types=[op.results[0].type], location=step.location)
-    insert_before(view, step)
-    last = step.block.last_op
-    assert last is not None
-    summand = last.operands[0]
-    old = step.block.insert_arg(summand.type, len(step.inputs))
-    add = TILE_OPS["add"].create(operands=[old, summand], result_types=[summand.type], location=step.location)
-    step.block.insert_op_before(add, last)
-    last.operands[0] = add.results[0]
-    identity = identity_map(len(step.output_shape))
-    with_inputs(step, [*step.inputs, view.results[0]], [*step.maps[: len(step.inputs)], identity])
-
-
-# ``block += x`` -------------------------------------------------------------------------------------------------------
-
-
-def _added(function: FuncOp) -> list[Life]:
-    """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
-    steps = [step for step in of_kind(function, ComputeOp) if len(step.outputs) == 1]
-    views = [(step, view) for step in steps if isinstance(view := step.outputs[0].owner, AttachCBOp)]
-    lives = [_added_by(step, view.buffer) for step, view in views if ACCUMULATE in view.attributes]
-    return [life for life in lives if life is not None]
-
-
-def _added_by(step: ComputeOp, buffer: SSAValue) -> Life | None:
-    top, reserve = step.parent_op(), None
-    while top is not None and (reserve := _reserve_before(top, buffer)) is None:
-        top = top.parent_op()
-    if reserve is None or not isinstance(top, ForOp) or top.parent is None or _handed_over_in(top, buffer):
-        return None
-    home, push = top.parent, next_handover(buffer, top)
-    if not isinstance(push, CBPushOp):
-        return None
-    tops = [(op, ancestor_in(op, home)) for op in _writing(buffer) if op is not step]
-    starts = [op for op, around in tops if around is not None and _between(around, reserve, push)]
-    plain = all(op.parent is home and _between(op, reserve, top) for op in starts) and len(starts) <= 1
-    if not plain or any(_of(value, buffer) for value in step.inputs):
-        return None
-    if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
-        return None
-    return Life(buffer, reserve, starts[0] if starts else None, top, [step])
-
-
-def _reserve_before(op: Operation, buffer: SSAValue) -> Operation | None:
-    """The reserve of the first block held, in the same piece of code."""
-    found = op.prev_op
-    while found is not None and not (type(found) is CBReserveOp and found.buffer is buffer and "tiles" not in found.attributes):
-        found = found.prev_op
-    return found
-
-
-def _handed_over_in(loop: Operation, buffer: SSAValue) -> bool:
-    return any(isinstance(use.operation, HANDOVERS) and loop.is_ancestor(use.operation) for use in buffer.uses)
 
 
 # Through a buffer -----------------------------------------------------------------------------------------------------

@@ -31,13 +31,13 @@ NAME = "ttl-start-sums-from-bias"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         for values in running_values.find(function).values():
-            if len(values) == 1 and not values[0].adds:
+            if len(values) == 1:
                 _start_from_bias(values[0], config_of(function), context)
 
 
 def _start_from_bias(block: RunningValue, config: ComputeConfig, context: PassContext) -> None:
     start, reader = block.start, _reader(block)
-    if start is None or reader is None or not _sums_products(block):
+    if reader is None or not _sums_products(block):
         return
     if len(start.outputs) != 1 or not is_zero(start, block.buffer):
         return

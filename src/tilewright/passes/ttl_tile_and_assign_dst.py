@@ -59,7 +59,8 @@ from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import sub_blocks
 from tilewright.passes.dst_assignment.dst_problem import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
-from tilewright.passes.dst_assignment.running_values import RESULTS, ROLE, SECTION, START, plan_region
+from tilewright.passes.dst_assignment.running_values import RESULTS, ROLE, SECTION, START
+from tilewright.passes.dst_assignment.section_plans import plan_region
 from tilewright.passes.dst_assignment.sub_blocks import Intermediates, PartOperands
 from tilewright.passes.validation.blocks import check_limits
 from tilewright.program import ComputeConfig

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -21,19 +21,15 @@ from tilewright.passes.dst_assignment.running_values import RunningValue, reserv
 
 def read_back(values: Sequence[RunningValue]) -> None:
     """Gives these values, which are of one loop, their buffers."""
-    bodies: dict[Block, list[RunningValue]] = {}
+    ends: dict[Operation, list[RunningValue]] = {}
     for value in values:
-        assert value.start is not None
         insert_after(CBPushOp.create(operands=[value.buffer], location=value.op.location), value.start)
         _Acquires(value).walk([value.loop], None)
         for step in value.steps:
-            assert step.parent is not None
-            bodies.setdefault(step.parent, []).append(value)
-    for body, own in bodies.items():
-        assert body.last_op is not None
+            ends.setdefault(value.op.end_of(step), []).append(value)
+    for end, own in ends.items():
         for kind in (CBPushOp, CBPopOp):  # all that is read back is there before the first old value goes
-            ends = [kind.create(operands=[value.buffer], location=value.loop.location) for value in own]
-            insert_before(ends, body.last_op)
+            insert_before([kind.create(operands=[value.buffer], location=value.loop.location) for value in own], end)
     for value in values:
         erase(value.push)  # the last step's hands over the result
         reserve_block(value.op)

@@ -4,7 +4,7 @@ A running value is a ``ttl.running``. Names that a loop changes are written so; 
 and sums that are used alike. After fusion:
 
     %v = ttl.running              one block, from here to the push; regions see it through views
-    region(…) -> %v               what the value starts from; without it, from nothing
+    region(…) -> %v               what the value starts from
     for …:                        one or several loops, perhaps a branch
         region(%v, …) -> %v       the step; in several branches or loops further inside, each its own
     push                          the result; this thread may take it back: wait, …, pop
@@ -16,7 +16,6 @@ there, in L1 (``ttl-accumulate-in-l1``: the packer adds to the block, or every s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
@@ -52,15 +51,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_before, of_kind
-from tilewright.dst.allocate import allocate
-from tilewright.dst.checker import CheckError, check
-from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Op, Part, Plan, Problem, ResultRule, Step, on_slots
-from tilewright.passes.buffers import ACCUMULATE, PACKER_ADDS, accumulates, attachment_of, bind_of, buffer_of
-from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
-from tilewright.passes.dst_assignment.fused_forms import FormUse
-from tilewright.program import ComputeConfig
+from tilewright.passes.buffers import PACKER_ADDS, accumulates, attachment_of, bind_of, buffer_of
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
@@ -72,7 +63,7 @@ class RunningValue:
     """A ``ttl.running`` with the regions that write to its block."""
 
     op: RunningOp
-    start: ComputeOp | None  # None: it starts from nothing
+    start: ComputeOp
     steps: list[ComputeOp]  # in the order of the program
 
     @property
@@ -98,17 +89,18 @@ class RunningValue:
         return self.op.tiles
 
     @property
-    def adds(self) -> bool:
-        """Written as ``block += x``."""
-        return any(ACCUMULATE in view.attributes for view in self.op.views)
-
-    @property
     def steps_always(self) -> bool:
-        """The first step runs at least once, in the first iteration of every loop around it."""
-        around = self.steps[0].parent_op()
-        while isinstance(around, ForOp) and runs(around) and around is not self.loop:
-            around = around.parent_op()
-        return isinstance(around, ForOp) and runs(around)
+        """Whichever way branches go, a step runs that no other step may come before."""
+        return self._surely_steps([self.loop])
+
+    def _surely_steps(self, ops: Sequence[Operation]) -> bool:
+        first = next((op for op in ops if any(op.is_ancestor(step) for step in self.steps)), None)
+        if first is None or first in self.steps:
+            return first is not None
+        if isinstance(first, ForOp) and not runs(first):
+            return False
+        bodies = [region.blocks[0] if region.blocks else None for region in first.regions]
+        return all(body is not None and self._surely_steps(block_ops(body)) for body in bodies)
 
     @property
     def push(self) -> Operation:
@@ -135,7 +127,7 @@ def find(function: FuncOp) -> dict[Operation, list[RunningValue]]:
     """All of a function, by loop."""
     values = [value_of(op) for op in of_kind(function, RunningOp)]
     found: dict[Operation, list[RunningValue]] = {}
-    for value in sorted(values, key=lambda value: (value.adds, bind_of(value.buffer).cb_index)):
+    for value in sorted(values, key=lambda value: bind_of(value.buffer).cb_index):
         found.setdefault(value.loop, []).append(value)
     return found
 
@@ -151,7 +143,7 @@ def value_of(op: RunningOp) -> RunningValue:
     starts = [region for region in regions if region.parent is op.parent]
     if len(steps) > 1:
         steps = [region for region in of_kind(_around(op, steps[0]), ComputeOp) if region in steps]
-    return RunningValue(op, starts[0] if starts else None, steps)
+    return RunningValue(op, starts[0], steps)
 
 
 def _around(op: RunningOp, step: Operation) -> Operation:
@@ -166,6 +158,13 @@ def next_handover(buffer: SSAValue, after: Operation) -> Operation | None:
     op = after.next_op
     while op is not None and not (isinstance(op, HANDOVERS) and op.buffer is buffer):
         op = op.next_op
+    return op
+
+
+def last_handover(buffer: SSAValue, before: Operation) -> Operation | None:
+    op = before.prev_op
+    while op is not None and not (isinstance(op, HANDOVERS) and op.buffer is buffer):
+        op = op.prev_op
     return op
 
 
@@ -217,10 +216,8 @@ def final_sums(steps: Sequence[ComputeOp], buffer: SSAValue) -> list[tuple[TileO
 
 def final_sum(step: ComputeOp, buffer: SSAValue) -> tuple[TileOpBase, SSAValue] | None:
     """The addition that ends a step, and what it adds to the old value, if the packer can do that."""
-    kind, last, view = buffer.type, step.block.last_op, step.outputs[0].owner
-    if not isinstance(kind, CBType) or len(step.outputs) != 1 or last is None:
-        return None
-    if kind.tile.dtype not in PACKER_ADDS and not (isinstance(view, AttachCBOp) and ACCUMULATE in view.attributes):
+    kind, last = buffer.type, step.block.last_op
+    if not isinstance(kind, CBType) or kind.tile.dtype not in PACKER_ADDS or len(step.outputs) != 1 or last is None:
         return None
     add = last.operands[0].owner
     olds = [step.block.args[place] for place, value in enumerate(step.inputs) if attached_buffer(value) is buffer]
@@ -242,17 +239,25 @@ def result_copy(value: RunningValue) -> ComputeOp | None:
     target = attached_buffer(copy.outputs[0])
     if len(block_ops(copy.block)) != 1 or target is None or copy.outputs[0].type != value.steps[0].outputs[0].type:
         return None
-    views = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
-    return copy if value.start is not None and len(value.start.outputs) == 1 and len(views) == 1 else None
+    return copy if len(value.start.outputs) == 1 and _alone(copy, target) else None
+
+
+def _alone(copy: ComputeOp, target: SSAValue) -> bool:
+    """Whether nothing else is put into the block that a region copies to, as long as it is reserved."""
+    views = [use.operation for use in target.uses if isinstance(use.operation, AttachCBOp)]
+    others = {use.operation for view in views for use in view.results[0].uses} - {copy}
+    first, last = last_handover(target, copy), next_handover(target, copy)
+    if not others or first is None or last is None or copy.parent is None:
+        return not others
+    tops = [ancestor_in(op, copy.parent) for op in others]
+    return not any(top is not None and first.is_before_in_block(top) and top.is_before_in_block(last) for top in tops)
 
 
 def reserved_before(value: RunningValue, copy: ComputeOp) -> bool:
     """Whether the last thing done before the loop with the buffer that is copied to is to reserve one block of it."""
     target = attached_buffer(copy.outputs[0])
-    op = value.loop.prev_op
-    while op is not None and not (isinstance(op, CBReserveOp) and op.buffer is target):
-        op = op.prev_op
-    return op is not None and "tiles" not in op.attributes
+    op = last_handover(target, value.loop) if target is not None else None
+    return isinstance(op, CBReserveOp) and "tiles" not in op.attributes
 
 
 # Lowered --------------------------------------------------------------------------------------------------------------
@@ -379,15 +384,11 @@ def _edge_attr(kind: str, dim: str) -> Attribute:
 
 
 # Sections ---------------------------------------------------------------------------------------------------------------------
-# Allocates the regions of a section, which share one acquire: values that stay in DST from one to the next have fixed places.
+# Regions that share one acquire: values that stay in DST from one to the next have fixed places (`section_plans.py`).
 #
 # A region says in attributes which section it is of (``ttl.section``), its role there, how many tiles each *resident* of the
 # section has (``ttl.residents``) and which resident each of its results becomes (``ttl.results``, -1 for a result that is
 # packed).
-#
-# The allocator sees a resident as an op without operands. Its answer is renamed so that every resident has its own slot from the
-# start (slot 0, 1, …, tile by tile at the bottom of DST) and what replaces it ends there; everything else lies above. The renamed
-# answer goes through ``dst/checker.py`` like any other.
 
 SECTION, ROLE, RESIDENTS, RESULTS = "ttl.section", "ttl.role_in_section", "ttl.residents", "ttl.results"
 START, STEP, END = "start", "step", "end"
@@ -406,191 +407,3 @@ def sections_of(regions: Sequence[ComputeOp]) -> list[list[ComputeOp]]:
 def ends_of(section: Sequence[ComputeOp]) -> list[ComputeOp]:
     """The regions of a section that are packed."""
     return [region for region in section if text_value(region, ROLE) == END]
-
-
-@record
-class RegionPlan:
-    region: RegionProblem
-    part: Part
-    plan: Plan
-
-
-def plan_region(compute: ComputeOp, config: ComputeConfig, context: PassContext, *, first: bool) -> RegionPlan | None:
-    """None if it does not fit beside the residents. Only the ``first`` region finds DST empty."""
-    sizes = int_list(compute, RESIDENTS)
-    targets = [None if number == PACKED else number for number in int_list(compute, RESULTS)]
-    region = region_problem(compute, config, context)
-    if not first:
-        region = _on_used_slots(region)
-    problem = region.problem
-    if not all(op.forms for op in problem.ops):
-        return None
-    residents = {index: op.number for index, op in enumerate(region.ops) if isinstance(op, ResidentTileOp)}
-    tiles, free = compute.tiles, problem.capacity - sum(sizes)
-    own = len({*residents.values(), *(target for target in targets if target is not None)})
-    for layout, spare in ((Layout.OP_MAJOR, free // tiles), (Layout.TILE_MAJOR, free)):
-        if spare < 0 or own + spare < 1:
-            return None
-        single = replace(problem, capacity=own + spare, tiles=1)
-        try:
-            plan = allocate(single)
-        except DoesNotFit:
-            continue
-        if len(plan.parts) != 1 or (not first and _needs_zero(single, plan.parts[0].allocation)):
-            continue
-        packed_anywhere = layout is Layout.OP_MAJOR or tiles == 1
-        allocation = _pinned(single, plan.parts[0].allocation, residents, targets, len(sizes), spare, packed_anywhere)
-        shared = len(sizes) if layout is Layout.TILE_MAJOR and tiles > 1 else None  # from here on, tiles use a slot in turn
-        if allocation is None or (shared is not None and _needs_zero(single, allocation, shared)):
-            continue
-        part = replace(plan.parts[0], allocation=allocation)
-        proof = replace(single, capacity=len(sizes) + spare)
-        try:
-            check(proof, replace(plan, parts=(part,)))
-        except CheckError:
-            continue
-        final = replace(part, allocation=replace(allocation, layout=layout, tiles_per_acquire=tiles))
-        return RegionPlan(region, final, replace(plan, parts=(final,)))
-    return None
-
-
-def _on_used_slots(region: RegionProblem) -> RegionProblem:
-    """Without the forms that add to their slot: it is zero after an acquire only, and loops come by again. An op that has no
-    other (a matmul) may still be part of one that adds to a running value."""
-    uses: dict[tuple[int, int], FormUse] = {}
-    ops: list[Op] = []
-    for index, op in enumerate(region.problem.ops):
-        numbers = range(len(op.forms))
-        kept = [number for number in numbers if op.forms[number].result is not ResultRule.ZEROED] or numbers
-        uses |= {(index, place): region.uses[index, number] for place, number in enumerate(kept)}
-        ops.append(replace(op, forms=tuple(op.forms[number] for number in kept)))
-    return replace(region, problem=replace(region.problem, ops=tuple(ops)), uses=uses)
-
-
-def _needs_zero(problem: Problem, allocation: Allocation, above: int = 0) -> bool:
-    """Whether a step adds to a slot, from number ``above`` on, that it takes for untouched."""
-    executed = [step for step in allocation.steps if isinstance(step, Execute)]
-    return any(_rule(problem, step) is ResultRule.ZEROED and step.target >= above for step in executed)
-
-
-def _pinned(
-    problem: Problem,
-    allocation: Allocation,
-    residents: dict[int, int],
-    targets: Sequence[int | None],
-    count: int,
-    spare: int,
-    packed_anywhere: bool,
-) -> Allocation | None:
-    steps, places = _renamed(allocation.steps, residents, count)
-    outputs = [places[slot] for slot in allocation.output_slots]
-    for position, target in enumerate(targets):
-        wanted = target
-        if wanted is None:  # packed: every tile needs its own place
-            if packed_anywhere or outputs[position] < count:
-                continue
-            taken = {*(t for t in targets if t is not None), *outputs}
-            wanted = next((number for number in range(count) if number not in taken), None)
-            if wanted is None:
-                return None
-        if outputs[position] == wanted:
-            continue
-        if wanted in outputs[position + 1 :] or outputs.count(outputs[position]) > 1:
-            return None
-        if not _retarget(problem, steps, outputs[position], wanted):
-            value = problem.outputs[position]
-            steps.append(Copy(value, outputs[position], wanted))
-        outputs[position] = wanted
-    highest = max((slot for step in steps for slot in _touched(step)), default=-1)
-    if highest >= count + spare:
-        return None
-    front = [step for step in steps if isinstance(step, Execute) and step.op in residents]
-    rest = [step for step in steps if step not in front]
-    slots = max(highest + 1, count)
-    return replace(
-        allocation, steps=(*front, *rest), output_slots=tuple(outputs), slots=slots, footprint=0, layout=Layout.OP_MAJOR,
-        tiles_per_acquire=1,
-    )  # fmt: skip
-
-
-def _renamed(steps: Sequence[Step], residents: dict[int, int], count: int) -> tuple[list[Step], dict[int, int]]:
-    """Steps on final slots: a resident has its own number, other values a slot above all residents."""
-    places: dict[int, int] = {}
-    made = 0
-    found: list[Step] = []
-    for step in steps:
-        if isinstance(step, Execute):
-            read = tuple(None if slot is None else places[slot] for slot in step.slots)
-            if step.op in residents:
-                places[step.target] = residents[step.op]
-            elif step.target not in places:
-                places[step.target] = count + made
-                made += 1
-            found.append(replace(step, slots=read, target=places[step.target]))
-            continue
-        target = step.slot if isinstance(step, Load) else step.target
-        source = places[step.source] if isinstance(step, Copy) else 0
-        if target not in places:
-            places[target] = count + made
-            made += 1
-        if isinstance(step, Load):
-            found.append(replace(step, slot=places[target]))
-        else:
-            found.append(replace(step, source=source, target=places[target]))
-    return found, places
-
-
-def _touched(step: Step) -> list[int]:
-    if isinstance(step, Load):
-        return [step.slot]
-    if isinstance(step, Copy):
-        return [step.source, step.target]
-    return [*(slot for slot in step.slots if slot is not None), step.target]
-
-
-def _written(step: Step) -> int:
-    return step.slot if isinstance(step, Load) else step.target
-
-
-def _retarget(problem: Problem, steps: list[Step], old: int, new: int) -> bool:
-    """Lets the value that ends in ``old`` be made in ``new`` from the start, if nobody needs ``new`` by then."""
-    first = None
-    for index in range(len(steps) - 1, -1, -1):
-        step = steps[index]
-        if _written(step) == old and not (isinstance(step, Execute) and _rule(problem, step) in IN_PLACE):
-            first = index
-            break
-    if first is None or any(new in _touched(step) for step in steps[first + 1 :]):
-        return False
-    step = steps[first]
-    fresh = isinstance(step, Execute) and _rule(problem, step) is ResultRule.ZEROED
-    if fresh and any(new in _touched(earlier) for earlier in steps[: first + 1]):
-        return False
-    if isinstance(step, Copy) and step.source == new:
-        return False
-    steps[first] = replace(step, slot=new) if isinstance(step, Load) else replace(step, target=new)
-    for index in range(first + 1, len(steps)):
-        steps[index] = on_slots(steps[index], lambda slot: new if slot == old else slot)
-    return True
-
-
-IN_PLACE = (ResultRule.IN_PLACE, ResultRule.ACCUMULATE)
-
-
-def _rule(problem: Problem, step: Execute) -> ResultRule:
-    return problem.ops[step.op].forms[step.form].result
-
-
-def only_added_to(plan: RegionPlan) -> bool:
-    """Every resident of the region is only ever added to by the unit itself, so that it may start as DST's zero."""
-    problem = plan.region.problem
-    values = {problem.result_of(i) for i, op in enumerate(plan.region.ops) if isinstance(op, ResidentTileOp)}
-    for step in plan.part.allocation.steps:
-        if isinstance(step, Copy) and step.value in values:
-            return False
-        if isinstance(step, Execute):
-            form = problem.ops[step.op].forms[step.form]
-            for position, operand in enumerate(form.operands):
-                if operand.value in values and not (form.result is ResultRule.ACCUMULATE and form.reuses == position):
-                    return False
-    return bool(values)
