@@ -204,3 +204,32 @@ def test_the_trace_shows_what_a_region_asks_of_dst(kernels, bf16):
     assert (needs["peak"], needs["largest_sub_block"]) == (1, 8)
     assert [value["takes"] for value in needs["values"]] == [1, 0, 0]
     assert any("needs 1 slot at once" in line for line in dst_assignment.lines(program.trace))
+
+
+SOFTMAX = """e = ttl.math.exp(x - ttl.math.broadcast(ttl.math.reduce_max(x, dims=[1]), dims=[1], shape={shape}))
+o0.store(e / ttl.math.broadcast(ttl.math.reduce_sum(e, dims=[1]), dims=[1], shape={shape}))"""
+
+
+@pytest.mark.parametrize(("shape", "acquires"), [((1, 4), 4), ((2, 3), 6), ((1, 5), 5), ((1, 1), 1)])
+def test_the_next_region_finds_its_first_tiles_there(kernels, bf16, block_kernels, monkeypatch, shape, acquires):
+    """The sum of exponentials waits for them: in runs, most have come through when the last is computed. Predicted to be faster."""
+    from tilewright.passes import ttl_tile_and_assign_dst
+    from tilewright.timing import timeline
+
+    source = block_kernels.single_block({"x": shape}, [shape], SOFTMAX.format(shape=shape))
+    x = np.random.default_rng(12).uniform(-4.0, 4.0, [32 * size for size in shape]).astype(bf16)
+    weights = np.exp(x.astype(np.float64) - x.astype(np.float64).max(1, keepdims=True))
+    cycles, bits = [], []
+    for whole in (False, True):
+        if whole:
+            monkeypatch.setattr(ttl_tile_and_assign_dst, "_is_read_next", lambda compute: False)
+        out = np.zeros_like(x)
+        program = kernels.run_everywhere(source, x, out, precision="fast")
+        cycles.append(timeline.run(program).cycles)
+        bits.append(out.view(np.uint16))
+        runs = [plan.parts[0].allocation.tiles_per_acquire for _, plan in program.trace.plans if plan.parts]
+        dear = max(range(len(runs)), key=lambda number: program.dst[number].parts[0].allocation.math_cycles)
+        assert runs[dear] == (math.prod(shape) if whole else math.prod(shape) // acquires)
+        assert np.abs(out.astype(np.float64) - weights / weights.sum(1, keepdims=True)).max() < 0.02
+    assert np.array_equal(bits[0], bits[1])
+    assert cycles[0] < cycles[1] or acquires == 1

@@ -9,6 +9,7 @@ a region that does not fit is several regions with buffers between. The algorith
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -35,6 +36,7 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, NARROW, release_key
 from tilewright.dialects.ttkernel import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
+from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.ttl_compute import (
     AccumulateBcastOp,
     AccumulateMatmulOp,
@@ -48,12 +50,13 @@ from tilewright.dialects.ttl_compute import (
     TileMatmulOp,
     TileReduceOp,
 )
-from tilewright.dialects.walking import discard, erase, insert_before, line_of, of_kind, span_of
+from tilewright.dialects.walking import block_ops, discard, erase, insert_before, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
+from tilewright.dst.model import step_cost
 from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Part, Place, Plan, on_slots
-from tilewright.passes.buffers import buffers_of
+from tilewright.passes.buffers import buffer_of, buffers_of
 from tilewright.passes.compiler_buffers import Taken, taken
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import sub_blocks
@@ -119,6 +122,8 @@ def _assign_in_section(draft: ComputeOp, config: ComputeConfig, begun: set[int],
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: Taken) -> Plan:
     region = region_problem(compute, config_of(function), context, packed=True, beside=beside)
     region, plan = _bound_registers(region, lambda problem: _plan(problem, compute, context))
+    if plan.allocator == "optimal" and len(plan.parts) == 1 and _is_read_next(compute):
+        plan = _handed_over(region, plan, compute)
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region.problem, compute, function)
     for part in plan.parts:
@@ -160,6 +165,46 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
             advice = "store some of its values in buffers of your own that are free by then, or use smaller blocks"
             raise fail("TW301", str(error), place, help=advice) from None
         raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
+
+
+def _is_read_next(compute: ComputeOp) -> bool:
+    """Whether the next region of the thread reads what this one packs, and nothing else can be computed meanwhile."""
+    if compute.tiles == 1 or any(isinstance(op, (TileMatmulOp, TileReduceOp)) for op in block_ops(compute.block)):
+        return False  # a product call makes a whole block; reductions leave the packer masked
+    walked = [block for block in compute.inputs if math.prod(block_type_of(block).get_shape()) == compute.tiles]
+    if any(_is_packed_here(buffer_of(block)) for block in walked):
+        return False  # in one acquire it takes tile by tile what the region before it packs
+    packed = {buffer_of(block) for block in compute.outputs}
+    following = compute.next_op
+    while following is not None and not following.regions:
+        following = following.next_op
+    return isinstance(following, ComputeOp) and any(buffer_of(block) in packed for block in following.inputs)
+
+
+def _is_packed_here(buffer: SSAValue) -> bool:
+    return any(isinstance(use.operation, CBReserveOp) for use in buffer.uses)
+
+
+def _handed_over(region: RegionProblem, plan: Plan, compute: ComputeOp) -> Plan:
+    """The plan in smaller runs, where the next region then waits less for its tiles."""
+    from tilewright.dst.hand_over import tiles_handed_over  # late: most regions are followed by none
+
+    (part,) = plan.parts
+    if region.problem.full_sync or part.allocation.tiles_per_acquire < compute.tiles:
+        return plan
+    tiles = tiles_handed_over(region.problem, part.allocation, sub_blocks.even_runs(compute), _repeated_inits(region, part))
+    return replace(plan, parts=(replace(part, allocation=replace(part.allocation, tiles_per_acquire=tiles)),))
+
+
+def _repeated_inits(region: RegionProblem, part: Part) -> int:
+    """Cycles of inits that every acquire repeats: those of an engine that is set up for more than one kind of call."""
+    matrix, vector = dict[str, int](), dict[str, int]()
+    for step in part.allocation.steps:
+        _, _, key, cycles = step_cost(region.problem, step)
+        operands = region.problem.ops[step.op].forms[step.form].operands if isinstance(step, Execute) else ()
+        reads = isinstance(step, Load) or any(operand.place is Place.BUFFER for operand in operands)
+        (matrix if reads else vector)[key] = cycles
+    return sum(sum(keys.values()) for keys in (matrix, vector) if len(keys) > 1)
 
 
 def _missing(op: Operation, metal: str) -> str:

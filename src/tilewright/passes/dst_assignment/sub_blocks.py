@@ -83,6 +83,13 @@ def is_identity(compute: ComputeOp, *, outputs_only: bool = False) -> bool:
     return True
 
 
+def even_runs(compute: ComputeOp) -> list[int]:
+    """Tiles per acquire that cut a region into sub-blocks of one size."""
+    tiles, cols = compute.tiles, compute.output_shape[-1]
+    even = [count for count in range(1, tiles + 1) if tiles % count == 0]
+    return even if is_identity(compute) else [count for count in even if count % cols == 0 or cols % count == 0]
+
+
 def tile(compute: ComputeOp, per_acquire: int) -> None:
     if compute.tiles <= per_acquire:
         return

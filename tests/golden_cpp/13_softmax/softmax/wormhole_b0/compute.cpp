@@ -33,24 +33,24 @@ void kernel_main() {
     tile_regs_release();
     cb_push_back(between_3, 1);
     cb_reserve_back(between_4, 4);
-    tile_regs_acquire();
     sub_bcast_cols_init(x_dfb, between_3);
-    cb_wait_front(between_3, 1);
-    for (uint32_t j = 0; j < 4; ++j) {
-      sub_tiles_bcast_cols(x_dfb, between_3, j, 0, j);  // line 25
-    }
     exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
-    for (uint32_t tile = 0; tile < 4; ++tile) {
-      exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(tile, VectorMode::None);  // weights, line 25
-    }
-    tile_regs_commit();
-    tile_regs_wait();
     reduce_uninit();
-    for (uint32_t j = 0; j < 4; ++j) {
-      pack_tile(j, between_4);  // line 25
-      cb_push_back(between_4, 1);
+    cb_wait_front(between_3, 1);
+    for (uint32_t col = 0; col < 4; col += 2) {
+      tile_regs_acquire();
+      for (uint32_t j = 0; j < 2; ++j) {
+        sub_tiles_bcast_cols(x_dfb, between_3, col + j, 0, j);  // line 25
+      }
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        exp_tile<false, false, InputClamping::ClampToNegative, 32, false>(tile, VectorMode::None);  // weights, line 25
+      }
+      tile_regs_commit();
+      tile_regs_wait();
+      pack_block(0, between_4, 2);
+      cb_push_back(between_4, 2);
+      tile_regs_release();
     }
-    tile_regs_release();
     cb_pop_front(between_3, 1);  // line 26
     cb_reserve_back(between_3, 1);
     tile_regs_acquire();

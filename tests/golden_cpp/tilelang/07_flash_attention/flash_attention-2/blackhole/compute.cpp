@@ -110,21 +110,17 @@ void kernel_main() {
       }
       tile_regs_release();
       cb_reserve_back(between_10, 2);
-      tile_regs_acquire();
       copy_init(positions_out);
-      for (uint32_t j = 0; j < 2; ++j) {
-        copy_tile(positions_out, j, j);  // line 58
-      }
-      for (uint32_t tile = 0; tile < 2; ++tile) {
-        add_unary_tile(tile, 0x43200000u /* 160 */);  // line 58
-      }
-      tile_regs_commit();
-      tile_regs_wait();
-      for (uint32_t j = 0; j < 2; ++j) {
-        pack_tile(j, between_10);  // line 58
+      for (uint32_t run = 0; run < 2; ++run) {
+        tile_regs_acquire();
+        copy_tile(positions_out, run, 0);  // line 58
+        add_unary_tile(0, 0x43200000u /* 160 */);
+        tile_regs_commit();
+        tile_regs_wait();
+        pack_tile(0, between_10);
         cb_push_back(between_10, 1);
+        tile_regs_release();
       }
-      tile_regs_release();
       cb_reserve_back(between_11, 4);
       reconfig_data_format_srcb(Q_shared);
       cb_wait_front(between_10, 2);
