@@ -112,10 +112,10 @@ def through_buffer(thread: ThreadBuilder, buffer: CircularBuffer, name: str, val
 
 
 def handed_over(thread: ThreadBuilder, buffer: CircularBuffer, name: str, value: Block) -> Block:
-    """What was stored last, pushed and waited for."""
+    """What was stored last, pushed and waited for; ``name`` may be empty."""
     thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     ssa, _ = acquired(thread, buffer, "wait")
-    ssa.name_hint = name if name.isascii() else None
+    ssa.name_hint = name if name and name.isascii() else None
     return Block(ssa, value.shape, value.dtype).counting_as(value)
 
 
@@ -227,19 +227,13 @@ def part_of(thread: ThreadBuilder, block: Block, region: Region) -> Block:
         return Block(block.ssa, shape, block.dtype, held, region=region)
     if held is None:
         buffer = new_buffer(thread, "whole", block.shape, block.dtype, thread.emitter.span)
-        block = _through(thread, buffer, block)
+        store_in(thread, buffer, block)
+        block = handed_over(thread, buffer, "", block)
     found = _read(thread, block.ssa, region, shape, block.dtype)
     kept = [dim for dim in block.reduced if block.shape[dim] == 1]
     found.reduced, found.uniform = tuple(kept), tuple(dim for dim in kept if dim in block.uniform)
     found.unknown, found.differ = block.unknown, block.differ
     return found
-
-
-def _through(thread: ThreadBuilder, buffer: CircularBuffer, value: Block) -> Block:
-    store_in(thread, buffer, value)
-    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-    ssa, _ = acquired(thread, buffer, "wait")
-    return Block(ssa, value.shape, value.dtype).counting_as(value)
 
 
 def view(thread: ThreadBuilder, whole: SSAValue, first: int, shape: tuple[int, ...], dtype: str) -> SSAValue:
@@ -274,7 +268,8 @@ def store_part(thread: ThreadBuilder, target: Block, source: Block) -> None:
     value = source.ssa
     if len(region.runs) > 1:
         buffer = new_buffer(thread, "part", source.shape, source.dtype, thread.emitter.span)
-        value = _through(thread, buffer, source).ssa
+        store_in(thread, buffer, source)
+        value = handed_over(thread, buffer, "", source).ssa
     for number, (first, size) in enumerate(region.runs):
         whole = len(region.runs) == 1
         run = value if whole else view(thread, value, number * region.columns, size, source.dtype)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from tilewright.cli import invocation
@@ -36,13 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     problem = invocation.missing_file(arguments.source)
     if problem:
-        print(f"tilewright build: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("build", problem)
     try:
         programs = compiling.collect(arguments)
         if not programs:
-            print(f"tilewright build: {arguments.source} called no kernel", file=sys.stderr)
-            return 1
+            return invocation.refused("build", f"{arguments.source} called no kernel", 1)
         target = package.write(
             package.distinct(programs), Path(arguments.output), source=Path(arguments.source).name,
             extra=tuned_configs(arguments.source), artifacts=arguments.artifact,

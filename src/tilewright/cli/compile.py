@@ -46,11 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     problem = invocation.missing_file(arguments.source)
     if problem:
-        print(f"tilewright compile: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("compile", problem)
     if arguments.emit_runner and not arguments.output:
-        print("tilewright compile: --emit-runner writes a file: say where with -o DIR", file=sys.stderr)
-        return 2
+        return invocation.refused("compile", "--emit-runner writes a file: say where with -o DIR")
     try:
         programs = compiled(arguments)
     except BaseException as error:
@@ -58,11 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             invocation.IrPrinter(arguments, sys.stdout).failed(error)
         return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
     if not programs:
-        print(
-            f"tilewright compile: {arguments.source} called no kernel (it is run, and what it calls is compiled)",
-            file=sys.stderr,
-        )
-        return 1
+        return invocation.refused("compile", f"{arguments.source} called no kernel (it is run, and what it calls is compiled)", 1)
     if invocation.wants_ir(arguments):
         show = invocation.IrPrinter(arguments, sys.stdout)
         for program in programs:

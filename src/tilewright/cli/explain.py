@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 
 from tilewright.cli import invocation
 from tilewright.error_codes import codes
@@ -33,8 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(f"{code}  {entry.title}" for code, entry in sorted(codes().items())))
         return 0
     if arguments.source is None:
-        print("tilewright explain: give a script or an error code (--list lists the codes)", file=sys.stderr)
-        return 2
+        return invocation.refused("explain", "give a script or an error code (--list lists the codes)")
     if re.fullmatch(r"(?i)tw\d+", arguments.source):
         return explain_code(arguments.source.upper(), as_json=arguments.json)
     return explain_script(arguments)
@@ -45,8 +43,7 @@ def explain_code(code: str, *, as_json: bool) -> int:
 
     entry = codes().get(code)
     if entry is None:
-        print(f"tilewright explain: no error has the code {code} (--list lists them)", file=sys.stderr)
-        return 2
+        return invocation.refused("explain", f"no error has the code {code} (--list lists them)")
     if as_json:
         print(json.dumps({"code": code, "title": entry.title, "page": entry.page, "example": entry.example}))
     else:
@@ -59,8 +56,7 @@ def explain_code(code: str, *, as_json: bool) -> int:
 def explain_script(arguments: argparse.Namespace) -> int:
     problem = invocation.missing_file(arguments.source)
     if problem:
-        print(f"tilewright explain: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("explain", problem)
     return shown(arguments) if arguments.json or arguments.output else told(arguments)
 
 
@@ -114,5 +110,4 @@ def shown(arguments: argparse.Namespace) -> int:
 
 
 def no_kernel(source: str) -> int:
-    print(f"tilewright explain: {source} called no kernel", file=sys.stderr)
-    return 1
+    return invocation.refused("explain", f"{source} called no kernel", 1)

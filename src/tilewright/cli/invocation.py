@@ -329,8 +329,13 @@ def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 
 def cannot_write(command: str, error: OSError) -> int:
     """Says that a result of ours found no place; gives the exit code."""
-    print(f"tilewright {command}: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-    return 2
+    return refused(command, f"cannot write {error.filename}: {error.strerror}")
+
+
+def refused(command: str, message: str, code: int = 2) -> int:
+    """Says why the command does nothing; gives the exit code."""
+    print(f"tilewright {command}: {message}", file=sys.stderr)
+    return code
 
 
 # Runs the user's script in this process, with or without stand-in modules.

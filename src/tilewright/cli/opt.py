@@ -41,11 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return list_passes()
     if arguments.source is None:
-        print("tilewright opt: give a file, or - for stdin", file=sys.stderr)
-        return 2
+        return invocation.refused("opt", "give a file, or - for stdin")
     if arguments.source != "-" and not Path(arguments.source).is_file():
-        print(f"tilewright opt: no such file: {arguments.source}", file=sys.stderr)
-        return 2
+        return invocation.refused("opt", f"no such file: {arguments.source}")
     try:
         text = optimized(arguments)
     except BaseException as error:

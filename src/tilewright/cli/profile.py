@@ -58,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         problem = "" if arguments.source is None else invocation.missing_file(arguments.source)
     if problem:
-        print(f"tilewright profile: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("profile", problem)
     if by_hand:
         timed = time_kernels(arguments)
         return timed if isinstance(timed, int) else tell(arguments, [timed], ())
@@ -70,10 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if found.error is not None:
         return invocation.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
     if not found.kernels:
-        print(
-            f"tilewright profile: {arguments.source} called no kernel (it is run, and what it calls is profiled)", file=sys.stderr
-        )
-        return 1
+        return invocation.refused("profile", f"{arguments.source} called no kernel (it is run, and what it calls is profiled)", 1)
     return tell(arguments, found.times, found.kernels)
 
 
@@ -112,13 +108,11 @@ def time_kernels(arguments: argparse.Namespace) -> tuple[Profile, Timeline] | in
         print(f"{error.output}\n{error.kernel}: does not compile", file=sys.stderr)
         return 1
     except (NativeError, OSError) as error:
-        print(f"tilewright profile: {error}", file=sys.stderr)
-        return 2
+        return invocation.refused("profile", str(error))
     wrong = [finding for finding in result.errors if finding.code != "deadlock"]
     if wrong:
         print("\n".join(map(str, wrong)), file=sys.stderr)
-        print("tilewright profile: a kernel that does this has no time; see tilewright check", file=sys.stderr)
-        return 1
+        return invocation.refused("profile", "a kernel that does this has no time; see tilewright check", 1)
     name = (path or Path(next(kernel.label() for kernel in native.kernels))).stem
     timeline = recorded.run(native, result.calls, name, record=bool(arguments.output))
     told = describe(timeline)

@@ -58,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     problem = "" if arguments.module else invocation.missing_file(arguments.script)
     if problem:
-        print(f"tilewright run: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("run", problem)
     for flag in ("--fast", "--native", "--device"):
         if flag in arguments.arguments:
             print(f"note: {flag} stands after the script and is passed to it; ours stand before", file=sys.stderr)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     for file in (arguments.source, arguments.reference, *([arguments.baseline] if arguments.baseline else ())):
         problem = invocation.missing_file(file)
         if problem:
-            print(f"tilewright score: {problem}", file=sys.stderr)
-            return 2
+            return invocation.refused("score", problem)
     limits = Limits(seconds=arguments.seconds, memory=arguments.memory * 2**20)
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     baseline = Path(arguments.baseline) if arguments.baseline else None

@@ -64,13 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     problem = invocation.missing_file(arguments.source)
     if problem:
-        print(f"tilewright tune: {problem}", file=sys.stderr)
-        return 2
+        return invocation.refused("tune", problem)
     try:
         tasks = collect(arguments)
         if not tasks:
-            print(f"tilewright tune: {arguments.source} called no tuned kernel (see docs/tuning.md)", file=sys.stderr)
-            return 1
+            return invocation.refused("tune", f"{arguments.source} called no tuned kernel (see docs/tuning.md)", 1)
         return tune(arguments, tasks)
     except BaseException as error:
         return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)

@@ -268,31 +268,12 @@ def _block(block: Block, visible: set[SSAValue]) -> None:
 TTL = Dialect(
     "ttl",
     [
-        *BUFFER_OPS,
-        *MOVEMENT_OPS,
-        *ELEMENT_OPS,
-        *EXTERNAL_OPS,
-        *DEBUG_OPS,
-        *COMPUTE_OPS,
-        *BLOCK_OPS,
-        *TILE_BLOCK_OPS,
-        *REGION_OPS,
-        *BLOCK_ALIASES.values(),
-        *WORK_OPS,
-        *NETWORK_OPS,
-        *PROGRAM_OPS,
-        CoreOp,
-        GridSizeOp,
-        StoreOp,
-        YieldOp,
-        InitSfpuOp,
-        *SYNC_OPS,
-        *TENSOR_OPS.values(),
-        *TILE_OPS.values(),
+        *BUFFER_OPS, *MOVEMENT_OPS, *ELEMENT_OPS, *EXTERNAL_OPS, *DEBUG_OPS, *COMPUTE_OPS, *BLOCK_OPS, *TILE_BLOCK_OPS,
+        *REGION_OPS, *BLOCK_ALIASES.values(), *WORK_OPS, *NETWORK_OPS, *PROGRAM_OPS, CoreOp, GridSizeOp, StoreOp, YieldOp,
+        InitSfpuOp, *SYNC_OPS, *TENSOR_OPS.values(), *TILE_OPS.values(),
     ],
     [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType, SliceAttr],
-)
-
+)  # fmt: skip
 TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])
 
 

@@ -116,23 +116,15 @@ def shape_verdict(
         "outputs": [{"shape": shape, "dtype": task.dtype} for shape in outputs],
     }
     (place / "job.json").write_text(json.dumps(job))
-    ended = sandbox.run(
-        "tilewright.score.candidate:main", [str(place / "job.json")], folder=place, seconds=limits.seconds, memory=limits.memory
-    )
-    found = _result(place / RESULT, ended)
+    found = _confined("candidate", place / "job.json", RESULT, limits)
     if found["verdict"] != "compiled":
-        told.update({name: found[name] for name in ("verdict", "message")})
-        told["diagnostics"] = found.get("diagnostics", [])
+        told |= {"diagnostics": found.get("diagnostics", []), "verdict": found["verdict"], "message": found["message"]}
         return False
     run = {"reference": str(reference.resolve()), "shapes": dict(shapes), "seed": seed, **found}
     (place / "run.json").write_text(json.dumps(run))
-    ended = sandbox.run(
-        "tilewright.score.judge:main", [str(place / "run.json")], folder=place, seconds=limits.seconds, memory=limits.memory
-    )
-    found = _result(place / "verdict.json", ended)
+    found = _confined("judge", place / "run.json", "verdict.json", limits)
     if found["verdict"] != "run":
-        told.update({name: found[name] for name in ("verdict", "message")})
-        told["diagnostics"] = found.get("diagnostics", [])
+        told |= {"diagnostics": found.get("diagnostics", []), "verdict": found["verdict"], "message": found["message"]}
         return False
     shown = ", ".join("x".join(map(str, shape)) for shape in shapes.values())
     told["cases"] += [{**case, "shapes": shown} for case in found["cases"]]
@@ -141,8 +133,10 @@ def shape_verdict(
     return True
 
 
-def _result(path: Path, ended: sandbox.Ended) -> dict[str, Any]:
-    """What a confined process wrote, or what became of it."""
+def _confined(module: str, job: Path, result: str, limits: Limits) -> dict[str, Any]:
+    """What a confined process wrote beside its job, or what became of it."""
+    function, path = f"tilewright.score.{module}:main", job.with_name(result)
+    ended = sandbox.run(function, [str(job)], folder=job.parent, seconds=limits.seconds, memory=limits.memory)
     if ended.late:
         return {"verdict": "timeout", "message": f"it did not end within {ended.seconds:.0f} s"}
     if ended.full:
