@@ -157,7 +157,8 @@ def check_thread(name, program, thread):
     for (accessor, args, address), (made, _), tensor in zip(ACCESSOR.findall(text), chain, tensors, strict=True):
         assert args == made and accessor.startswith(program.tensors[tensor].name), f"{name}: {accessor}"
         assert thread.runtime_args[int(arguments[address])] == TensorAddress(tensor), f"{name}: {address}"
-    words = compile_time_arguments(thread, [[100 + index, 0] for index in range(len(program.tensors))])
+    entries = [(each.KIND, each.what) for each in thread.compile_time_args]
+    words = compile_time_arguments(entries, [[100 + index, 0] for index in range(len(program.tensors))])
     assert words == [each.what for each in thread.compile_time_args if each.KIND == "cb"] + [
         word for tensor in tensors for word in (100 + tensor, 0)
     ]

@@ -149,6 +149,8 @@ def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
 
     from tilewright.cli.compile import write_all
     from tilewright.runtime import launch
+    from tilewright.runtime.descriptor import arguments
+    from tilewright.runtime.runner import facts
 
     numbers = dict.fromkeys(program.number_names, 1)
     tensors = mock_device.tensors_of(ttnn, device, program)
@@ -166,14 +168,9 @@ def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     alone = scope["describe"](tensors, numbers, device)
     if ttnn.compute_program_descriptor_hash(alone) != described:
         return "runner.py describes another program"
-    ours = [[list(words) for _, words in kernel] for kernel in arguments_of(launch, program, tensors, numbers, ttnn, device)]
+    ours = [[list(words) for _, words in kernel] for kernel in arguments(ttnn, facts(program), tensors, numbers, device)]
     theirs = [[list(kernel.runtime_args[x][y]) for x, y in scope["PROGRAM"]["cores"]] for kernel in alone.kernels]
     return "" if ours == theirs else "runner.py passes other run-time arguments"
-
-
-def arguments_of(launch: Any, program: Any, tensors: list[Any], numbers: dict[str, int], ttnn: Any, device: Any) -> Any:
-    setup = launch.Setup(ttnn=ttnn, program=program, texts={}, accessors=(), device=device)
-    return setup.arguments([tensor.buffer_address() for tensor in tensors], numbers)
 
 
 if __name__ == "__main__":

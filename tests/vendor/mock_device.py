@@ -12,8 +12,9 @@ import kernel_corpus
 import kernel_text
 from tilewright.program import Program, TensorSpec
 from tilewright.runtime import launch
-from tilewright.runtime.descriptor import DATA_TYPES
-from tilewright.runtime.devices import layout_of, memory_config
+from tilewright.runtime.descriptor import memory_config
+from tilewright.runtime.devices import layout_of
+from tilewright.runtime.runner import DATA_TYPES, tensor_facts
 
 
 def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, target: Mapping[str, str]) -> Program:
@@ -31,7 +32,7 @@ def tensor_of(ttnn: Any, device: Any, tensor: TensorSpec) -> Any:
     if tensor.tile != (32, 32):
         spec = ttnn.TensorSpec(shape, kind, layout, tile=ttnn.Tile(list(tensor.tile)))
         return ttnn.allocate_tensor_on_device(spec, device)
-    return ttnn.allocate_tensor_on_device(shape, kind, layout, device, memory_config(ttnn, tensor))
+    return ttnn.allocate_tensor_on_device(shape, kind, layout, device, memory_config(ttnn, tensor_facts(tensor)))
 
 
 def problem_of(ttnn: Any, device: Any, program: Program) -> str:

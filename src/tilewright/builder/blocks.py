@@ -203,7 +203,7 @@ def apply_op(thread: ThreadBuilder, op: TileOp | Composite, operands: Sequence[B
     for other in blocks[1:]:
         check_same(thread, first, other)
     by_dtype = dict(op.by_dtype)
-    if first.dtype not in by_dtype and first.dtype not in _own_dtypes(op):
+    if first.dtype not in by_dtype and first.dtype not in (op.dtypes if isinstance(op, TileOp) else dtypes_of(op)):
         name, possible = op.name.removesuffix("_scalar"), ", ".join(dtypes_of(op))
         raise thread.problem("TW107", f"{name} does not work on {first.dtype}", help=f"it takes {possible}; typecast first")
     if first.dtype in by_dtype:
@@ -223,10 +223,6 @@ def apply_op(thread: ThreadBuilder, op: TileOp | Composite, operands: Sequence[B
     result.uniform = tuple(dim for dim in result.reduced if all(dim in block.uniform for block in blocks))
     result.open = bool(result.reduced) and any(block.open for block in blocks)
     return result
-
-
-def _own_dtypes(op: TileOp | Composite) -> tuple[str, ...]:
-    return op.dtypes if isinstance(op, TileOp) else dtypes_of(op)
 
 
 def _at_common_precision(thread: ThreadBuilder, blocks: list[Block]) -> list[Block]:

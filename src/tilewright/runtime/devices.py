@@ -15,8 +15,15 @@ from tilewright.diagnostics import fail
 from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
-from tilewright.runtime.descriptor import DATA_TYPES, Descriptor, Device, DeviceTensor, Ttnn, core_ranges
+from tilewright.runtime.descriptor import memory_config
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of
+from tilewright.runtime.runner import DATA_TYPES, tensor_facts
+
+# The vendor gives no types: these say what an object is, and nothing checks them.
+Ttnn = Any  # the module
+Device = Any
+DeviceTensor = Any
+Descriptor = Any  # a part of a ttnn.ProgramDescriptor, or an enumeration it takes
 
 
 def prepare_environment() -> None:
@@ -127,7 +134,7 @@ def to_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
     sizes = {"tile": ttnn.Tile(list(spec.tile))} if spec.tile != (hardware.TILE_ROWS, hardware.TILE_COLS) else {}
     if spec.dtype == "bf16":
         host = ttnn.Tensor(Bfloat16Array(to_bits(value)), kind, None, layout, **sizes)
-        return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
+        return ttnn.to_device(host, device, memory_config=memory_config(ttnn, tensor_facts(spec)))
     array = to_array(value)
     if not array.flags.writeable:
         array = array.copy()  # ttnn refuses arrays it may not write
@@ -135,19 +142,7 @@ def to_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
         host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, layout), kind)
     else:
         host = ttnn.Tensor(array, kind, None, layout, **sizes)
-    return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
-
-
-def memory_config(ttnn: Ttnn, spec: TensorSpec) -> Descriptor:
-    """Interleaved, or cut into the shards the kernel was compiled for."""
-    if not spec.shard_cores:
-        return ttnn.L1_MEMORY_CONFIG if spec.memory == "l1" else ttnn.DRAM_MEMORY_CONFIG
-    places = spec.shard_cores
-    down_first = len(places) > 1 and places[1][0] == places[0][0] and places[-1][0] != places[0][0]
-    orientation = ttnn.ShardOrientation.COL_MAJOR if down_first else ttnn.ShardOrientation.ROW_MAJOR
-    shards = ttnn.ShardSpec(core_ranges(ttnn, sorted(places)), list(spec.shard_shape or ()), orientation)
-    layout = getattr(ttnn.TensorMemoryLayout, f"{spec.sharding.upper()}_SHARDED")
-    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1 if spec.memory == "l1" else ttnn.BufferType.DRAM, shards)
+    return ttnn.to_device(host, device, memory_config=memory_config(ttnn, tensor_facts(spec)))
 
 
 def to_host(ttnn: Ttnn, tensor: DeviceTensor, value: Any, spec: TensorSpec) -> None:

@@ -13,8 +13,9 @@ from tilewright.emit.spelling import release
 from tilewright.hardware import CHIPS
 from tilewright.program import Program
 from tilewright.runtime import devices
-from tilewright.runtime.descriptor import Descriptor, Device, DeviceTensor, Setup, accessor_words, addresses_of, cores, physical
-from tilewright.runtime.devices import installed_release, load_ttnn
+from tilewright.runtime.descriptor import accessor_words, arguments, buffers, program_descriptor
+from tilewright.runtime.devices import Descriptor, Device, DeviceTensor, installed_release, load_ttnn
+from tilewright.runtime.runner import cores, facts, physical
 
 if TYPE_CHECKING:
     from tilewright.options import Options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class Launch:
     """What ttnn was handed for one program and one placement of its tensors: only run-time arguments change after that."""
 
-    setup: Setup
+    facts: dict[str, Any]
     described: Descriptor  # ttnn.ProgramDescriptor
     addresses: list[int]
     numbers: dict[str, int]
@@ -84,7 +85,7 @@ def describe(
     ttnn = load_ttnn()
     given = dict(numbers or {})
     accessors = accessor_words(ttnn, tensors)
-    addresses = addresses_of(tensors)
+    addresses = [tensor.buffer_address() for tensor in tensors]
     if id(program) not in _launches:
         _launches[id(program)] = {}
         weakref.finalize(program, _launches.pop, id(program), None)
@@ -92,11 +93,14 @@ def describe(
     key = (tuple(map(tuple, accessors)), id(device))
     launch = known.get(key)
     if launch is None:
-        texts = spelled(program, installed_release())
-        setup = Setup(ttnn=ttnn, program=program, texts=texts, accessors=accessors, device=device)
-        launch = known[key] = Launch(setup, setup.describe(tensors, given), addresses, given)
-    elif (launch.addresses, launch.numbers) != (addresses, given):
-        launch.setup.update(launch.described, tensors, given)
+        texts, about = spelled(program, installed_release()), facts(program)
+        described = program_descriptor(ttnn, about, [texts[each.role] for each in program.threads], tensors, given, device)
+        launch = known[key] = Launch(about, described, addresses, given)
+    elif (launch.addresses, launch.numbers) != (addresses, given):  # its kernels are not built again
+        for kernel, words in zip(launch.described.kernels, arguments(ttnn, launch.facts, tensors, given, device), strict=True):
+            kernel.runtime_args = words
+        if any(buffer["tensor"] is not None for buffer in launch.facts["buffers"]):
+            launch.described.cbs = buffers(ttnn, launch.facts, tensors)
         launch.addresses, launch.numbers = addresses, given
     return launch.described
 

@@ -1,15 +1,21 @@
-"""A Python script that launches a program's files through ttnn, on machines without Tilewright.
+"""What a launcher of a program must know, as plain data; and a Python script that launches its files through ttnn, on machines
+without Tilewright.
 
-The script is ``standalone.py`` with the program's facts and ``dlpack.py`` in it, so it is checked like the rest of the code.
+The script is ``standalone.py`` with those facts, ``descriptor.py`` and ``dlpack.py`` in it, so it is checked like the rest of the
+code.
 """
 
 from __future__ import annotations
 
 import pprint
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tilewright.dtypes import DTYPES
 from tilewright.emit.spelling import CHANGED, release
+from tilewright.grid import chip_place, cores_of
 from tilewright.hardware import TILE_COLS, TILE_ROWS, tile_bytes
 from tilewright.program import (
     ROW_MAJOR,
@@ -21,28 +27,48 @@ from tilewright.program import (
     Program,
     RuntimeArgument,
     TensorAddress,
+    TensorSpec,
 )
-from tilewright.runtime.descriptor import DATA_TYPES, cores, physical
 
 SCRIPT = Path(__file__).with_name("standalone.py")
-IMPORTED = "from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened\n\n"
+INLINED = ("descriptor", "dlpack")
+IMPORTED = re.compile(r"from tilewright\.runtime\.\w+ import .*\n")
+KNOWN_IMPORTS = {  # of the files that are inlined; the script has all of them
+    "import ctypes", "from collections.abc import Mapping, Sequence", "from typing import Any", "import numpy",
+}  # fmt: skip
 FUTURE = "from __future__ import annotations\n"
 EMPTY = "PROGRAM: dict[str, Any] = {}\n"
 TITLE = '"""Launches the kernel files beside this one through ttnn.\n'
 WIDTH = 120
 
 
+DATA_TYPES = {dtype.name: dtype.api for dtype in DTYPES}
+
+
+def cores(program: Program) -> list[tuple[int, ...]]:
+    """Every core of the program's own grid, first dimension fastest."""
+    return list(cores_of(program.grid))
+
+
+def physical(core: Sequence[int], program: Program) -> tuple[int, int]:
+    """Column and row on the chip: grids of one or three dimensions are folded onto it."""
+    return chip_place(core, program.grid, program.options.chip.grid[0])
+
+
 def script(program: Program) -> str:
     """The text of ``runner.py``."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert text.count(EMPTY) == 1 and text.count(IMPORTED) == 1 and text.startswith(TITLE)
-    inlined = SCRIPT.with_name("dlpack.py").read_text(encoding="utf-8").partition(FUTURE)[2]
-    imports, _, rest = inlined.partition("\n\nCPU")
-    assert [line for line in imports.splitlines() if line] == ["import ctypes", "from typing import Any", "import numpy"]
-    text = text.replace("import importlib\n", "import ctypes\nimport importlib\n", 1).replace(IMPORTED, "import numpy\n\n", 1)
-    text = text.replace(EMPTY, f"{EMPTY}\nCPU{rest}", 1)
-    data = pprint.pformat(facts(program), width=WIDTH, sort_dicts=False)
-    last = releases(program)[1]
+    assert text.count(EMPTY) == 1 and len(IMPORTED.findall(text)) == len(INLINED) and text.startswith(TITLE)
+    for name in INLINED:
+        imports, _, rest = SCRIPT.with_name(f"{name}.py").read_text(encoding="utf-8").partition(FUTURE)[2].partition("\n\n\n")
+        constants = imports[imports.rindex("import ") :].partition("\n")[2]
+        assert {line for line in imports.removesuffix(constants).splitlines() if line} <= KNOWN_IMPORTS
+        text = text.replace(EMPTY, f"{EMPTY}{constants}\n\n{rest}", 1)
+    text = text.replace("import importlib\n", "import ctypes\nimport importlib\n", 1)
+    text = IMPORTED.sub("", IMPORTED.sub("import numpy\n", text, count=1))
+    known = {"releases": releases(program), **facts(program)}
+    data = pprint.pformat(known, width=WIDTH, sort_dicts=False)
+    last = known["releases"][1]
     until = "or newer" if last is None else f"to {last[0]}.{last[1]}"
     title = f'"""Launches kernel \'{program.name}\' through ttnn {program.options.metal} {until}. Written by Tilewright.\n'
     return text.replace(TITLE, title).replace(EMPTY, f"PROGRAM: dict[str, Any] = {data}\n")
@@ -61,25 +87,11 @@ def releases(program: Program) -> tuple[tuple[int, int], tuple[int, int] | None]
 
 
 def facts(program: Program) -> dict[str, Any]:
-    """Everything the launcher needs that is not in the kernel files."""
+    """Everything a launcher needs that is not in the kernel files; `descriptor` reads it."""
     config = program.config
     return {
-        "releases": releases(program),
         "cores": [physical(core, program) for core in cores(program)],
-        "tensors": [
-            {
-                "name": tensor.name,
-                "shape": tensor.shape,
-                "dtype": DATA_TYPES[tensor.dtype],
-                "layout": "ROW_MAJOR_LAYOUT" if tensor.layout in (ROW_MAJOR, ROWS) else "TILE_LAYOUT",
-                **({"tile": tensor.tile} if tensor.tile != (TILE_ROWS, TILE_COLS) else {}),
-                "memory": tensor.memory,
-                "sharding": tensor.sharding,
-                "shard": tensor.shard_shape,
-                "shard_cores": tensor.shard_cores,
-            }
-            for tensor in program.tensors
-        ],
+        "tensors": [tensor_facts(tensor) for tensor in program.tensors],
         "written": list(program.written_tensors),
         "numbers": program.number_names,
         "buffers": [
@@ -113,6 +125,20 @@ def facts(program: Program) -> dict[str, Any]:
             }
             for thread in program.threads
         ],
+    }
+
+
+def tensor_facts(tensor: TensorSpec) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        "shape": tensor.shape,
+        "dtype": DATA_TYPES[tensor.dtype],
+        "layout": "ROW_MAJOR_LAYOUT" if tensor.layout in (ROW_MAJOR, ROWS) else "TILE_LAYOUT",
+        **({"tile": tensor.tile} if tensor.tile != (TILE_ROWS, TILE_COLS) else {}),
+        "memory": tensor.memory,
+        "sharding": tensor.sharding,
+        "shard": tensor.shard_shape,
+        "shard_cores": tensor.shard_cores,
     }
 
 

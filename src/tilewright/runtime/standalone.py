@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tilewright.runtime.descriptor import memory_config, program_descriptor
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened
 
 ttnn: Any = importlib.import_module("ttnn")  # it has no types
@@ -53,89 +54,8 @@ def check_release() -> None:
 
 def describe(tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, device: Any = None) -> Any:
     """The ``ttnn.ProgramDescriptor`` of a call."""
-    cores = [ttnn.CoreCoord(*place) for place in PROGRAM["cores"]]
-    ranges = core_ranges(PROGRAM["cores"])
-    accessors = [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
-    kernels: list[Any] = []
-    for kernel in PROGRAM["kernels"]:
-        constants: list[int] = []
-        for kind, value in kernel["compile_time"]:
-            constants += accessors[value] if kind == "accessor" else [value]
-        arguments = [
-            (core, [word(entry, number, tensors, numbers or {}, device) for entry in kernel["runtime"]])
-            for number, core in enumerate(cores)
-        ]
-        described = ttnn.KernelDescriptor(
-            kernel_source=(HERE / kernel["file"]).read_text(encoding="utf-8"),
-            source_type=ttnn.KernelDescriptor.SourceType.SOURCE_CODE,
-            core_ranges=ranges,
-            compile_time_args=constants,
-            runtime_args=arguments,
-            config=configuration(kernel["role"]),
-        )
-        kernels.append(described)
-    semaphores = [
-        ttnn.SemaphoreDescriptor(id=index, core_ranges=ranges, initial_value=initial) for index, initial in PROGRAM["semaphores"]
-    ]
-    buffers = [buffer(made, ranges, tensors) for made in PROGRAM["buffers"]]
-    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
-
-
-def word(entry: Sequence[Any], core: int, tensors: Sequence[Any], numbers: Mapping[str, int], device: Any) -> int:
-    """One run-time argument of one core."""
-    kind, value = entry
-    if kind == "address":
-        return tensors[value].buffer_address()
-    if kind == "each":
-        return value[core]
-    if kind == "noc_x":
-        return device.worker_core_from_logical_core(ttnn.CoreCoord(value, 0)).x
-    if kind == "noc_y":
-        return device.worker_core_from_logical_core(ttnn.CoreCoord(0, value)).y
-    return numbers[value]
-
-
-def core_ranges(places: Sequence[Sequence[int]]) -> Any:
-    """One rectangle if the cores fill one, else single cores."""
-    columns, rows = [x for x, _ in places], [y for _, y in places]
-    low, high = (min(columns), min(rows)), (max(columns), max(rows))
-    if len(places) == (high[0] - low[0] + 1) * (high[1] - low[1] + 1):
-        return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*low), ttnn.CoreCoord(*high))])
-    return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
-
-
-def buffer(made: Mapping[str, Any], ranges: Any, tensors: Sequence[Any]) -> Any:
-    """Several indices may name the same L1."""
-    kind, page, size = getattr(ttnn, made["dtype"]), made["page"], made["pages"] * made["page"]
-    forms = [ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page) for index in made["indices"]]
-    ranges = core_ranges(made["cores"]) if made["cores"] else ranges
-    if made["tensor"] is None:
-        return ttnn.CBDescriptor(total_size=size, core_ranges=ranges, format_descriptors=forms)
-    shard, offset = tensors[made["tensor"]], made["first"] * page
-    described = ttnn.cb_descriptor_from_sharded_tensor(
-        made["indices"][0], shard, address_offset=offset, total_size=size, core_ranges=ranges
-    )
-    described.format_descriptors = forms
-    return described
-
-
-def configuration(role: str) -> Any:
-    if role == "reader":
-        return ttnn.ReaderConfigDescriptor()
-    if role == "writer":
-        return ttnn.WriterConfigDescriptor()
-    config = PROGRAM["compute"]
-    described = ttnn.ComputeConfigDescriptor(
-        math_fidelity=getattr(ttnn.MathFidelity, config["math_fidelity"]),
-        fp32_dest_acc_en=config["fp32_dest_acc_en"],
-        dst_full_sync_en=config["dst_full_sync_en"],
-        math_approx_mode=config["math_approx_mode"],
-    )
-    if config["unpack_to_dest"]:
-        modes = ttnn.UnpackToDestMode
-        exact, count = config["unpack_to_dest"], config["max_buffers"]
-        described.unpack_to_dest_mode = [modes.UnpackToDestFp32 if index in exact else modes.Default for index in range(count)]
-    return described
+    texts = [(HERE / kernel["file"]).read_text(encoding="utf-8") for kernel in PROGRAM["kernels"]]
+    return program_descriptor(ttnn, PROGRAM, texts, tensors, numbers or {}, device)
 
 
 def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
@@ -151,20 +71,7 @@ def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
         host = ttnn.to_dtype(wide, kind)
     else:
         host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, getattr(ttnn, tensor["layout"]), **sizes)
-    return ttnn.to_device(host, device, memory_config=memory_config(tensor))
-
-
-def memory_config(tensor: Mapping[str, Any]) -> Any:
-    """Interleaved, or cut into the shards the kernel was compiled for."""
-    if not tensor["shard_cores"]:
-        return ttnn.L1_MEMORY_CONFIG if tensor["memory"] == "l1" else ttnn.DRAM_MEMORY_CONFIG
-    places = tensor["shard_cores"]
-    down_first = len(places) > 1 and places[1][0] == places[0][0] and places[-1][0] != places[0][0]
-    orientation = ttnn.ShardOrientation.COL_MAJOR if down_first else ttnn.ShardOrientation.ROW_MAJOR
-    shards = ttnn.ShardSpec(core_ranges(sorted(places)), list(tensor["shard"]), orientation)
-    layout = getattr(ttnn.TensorMemoryLayout, f"{tensor['sharding'].upper()}_SHARDED")
-    kind = ttnn.BufferType.L1 if tensor["memory"] == "l1" else ttnn.BufferType.DRAM
-    return ttnn.MemoryConfig(layout, kind, shards)
+    return ttnn.to_device(host, device, memory_config=memory_config(ttnn, tensor))
 
 
 def to_array(tensor: Any) -> Any:

@@ -99,7 +99,7 @@ class CallCosts:
         if site.role == "u":
             return self._unpack(site, dtype)
         if site.role == "p":
-            return self._pack(dtype)
+            return timing_constants.pack_cost(dtype, self.chip).pack_cycles
         return self._math(site)
 
     def _cost(self, call: str, template: tuple[str, ...]) -> timing_constants.CallCost:
@@ -176,6 +176,3 @@ class CallCosts:
         if "matmul" not in site.name:
             return unpack
         return unpack * 2 / _streamed(site)
-
-    def _pack(self, dtype: str) -> float:
-        return timing_constants.pack_cost(dtype, self.chip).pack_cycles

@@ -183,7 +183,7 @@ class Search:
             self.journal.note(trial)
             self._keep(trial)
             self.progress.tell(len(self.trials), len(self.space.configs), f"best {words(self._best())}")
-            if self._spent() > self.budget and self._best_looked():
+            if self._spent() > self.budget and any(trial.state != REFUSED for trial in self.trials.values()):
                 raise BudgetEnded
         if step is look and any(text_of(config) not in self.trials for config in items):  # there was no time for them
             raise BudgetEnded
@@ -243,9 +243,6 @@ class Search:
 
     def _best_predicted(self) -> float:
         return min((trial.predicted for trial in self.trials.values() if trial.predicted is not None), default=float("inf"))
-
-    def _best_looked(self) -> bool:
-        return any(trial.state != REFUSED for trial in self.trials.values())
 
     def _best(self) -> Trial | None:
         """The best that was timed; as long as none was, the most promising."""

@@ -115,7 +115,7 @@ class Pool:
                     error = future.exception()
                     if error is None:
                         yield number, future.result()
-                    elif not _is_death(error):
+                    elif not (isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"):
                         raise error
                     else:
                         deaths[number] = deaths.get(number, 0) + 1
@@ -169,10 +169,6 @@ def _step_forked(step: Step, item: Any) -> Trial:
 
 def _step_sent(step: Step, sent: bytes, item: Any) -> Trial:
     return step(_unpacked(sent), item)
-
-
-def _is_death(error: BaseException) -> bool:
-    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"
 
 
 def _killed(item: Any) -> Trial:
