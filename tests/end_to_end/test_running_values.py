@@ -74,6 +74,11 @@ BODIES = {  # what names start from, the body of the loop, what is stored
         "for again in range(2):\n    total = total + left\n    seen = right - seen * left\ntotal = total + right",
         "seen + total",
     ),
+    "a factor behind the loop, where f32 has a second index": (
+        "total = c_blk + 0",
+        "total = total * 0.5 + left",
+        "total @ c_blk * 0.05 + total",
+    ),
     "kept as it is": ("total = c_blk + 0\nseen = c_blk * 0", "same = +total\nseen = seen + same * left\ntotal = same", "seen + total"),
 }  # fmt: skip
 

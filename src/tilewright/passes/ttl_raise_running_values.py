@@ -24,7 +24,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import identity_map, text_attr
+from tilewright.dialects.attributes import identity_map, int_value, text_attr
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import compute_functions, name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, RunningOp
@@ -150,10 +150,10 @@ def _carried(function: FuncOp) -> list[Life]:
     for op in binds:
         bound.setdefault(op.cb_index, []).append(op)
     places: dict[Block, dict[Operation, int]] = {}
-    aliased = {op.attributes[ALIAS_OF] for op in binds if ALIAS_OF in op.attributes}
+    aliased = {int_value(op, ALIAS_OF, -1) for op in binds}
     for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]:
         twins = [op for op in bound[bind.cb_index] if op is not bind]
-        if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.attributes["cb_index"] in aliased:
+        if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.cb_index in aliased:
             continue
         lives = _lives(bind.results[0], places)
         found += [life for life in lives if life is not None] if all(lives) else []
