@@ -43,11 +43,11 @@ def watched() -> Iterator[dict[str, int]]:
         original(name, module, context, census)
 
     def timed(name: str, module: ModuleOp, context: PassContext) -> tuple[float, bool]:
-        before = state(module, context)
+        before, *_ = state(module, context)
         seconds, changed = original_timed(name, module, context)
-        if not changed:
+        if not changed:  # the module: what it decided, it may have told the trace
             unchanged.add(name)
-            wrong.update([name] if state(module, context) != before else [])
+            wrong.update([name] if state(module, context)[0] != before else [])
         return seconds, changed
 
     pipeline.run_pass, pipeline._timed = run_pass, timed
@@ -56,4 +56,4 @@ def watched() -> Iterator[dict[str, int]]:
     finally:
         pipeline.run_pass, pipeline._timed = original, original_timed
     assert JUDGES in unchanged
-    assert not wrong, "they would have done something, or did"
+    assert not wrong, f"they would have done something, or did: {sorted(wrong)}"
