@@ -14,6 +14,7 @@ lives until the end.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -49,6 +50,8 @@ from tilewright.records import record
 
 def remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
     """Remedies in the order they are tried: reorder, reload, form, recompute, split. Cycles are per tile."""
+    if _surely_fits(problem):
+        return ()
     try:
         plain = scan(problem)
     except DoesNotFit:
@@ -63,6 +66,19 @@ def remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
         _split(problem, plan),
     )
     return tuple(remedy for remedy in found if remedy is not None)
+
+
+def _surely_fits(problem: Problem) -> bool:
+    """Whether there is a slot for every value, and for a copy of it wherever the plain answer may overwrite what others want."""
+    wanted = Counter(value for op in problem.ops for value in {*op.operands})
+    wanted.update({*problem.outputs})
+    copied = sum(count - 1 for count in wanted.values())
+    if not problem.outputs or problem.value_count + copied > problem.capacity:
+        return False
+    try:
+        return all(plain_form(problem, op) >= 0 for op in range(len(problem.ops)))
+    except NoUsableForm:
+        return False
 
 
 def _executions(plan: Plan) -> list[Execute]:

@@ -464,20 +464,22 @@ class Model:
             else:
                 in_buffer |= 1 << operand.value
         first = len(problem.leaves)
-        inner = (*absorbs, op)
-        touched = problem.ops[op].operands
+        result = executes = 1 << first + op
+        touched, needed = problem.ops[op].operands, in_dst | in_buffer
         if absorbs:
-            touched = tuple(value for i in inner for value in problem.ops[i].operands)
+            touched = tuple(value for i in (*absorbs, op) for value in problem.ops[i].operands)
+            executes |= mask_of(first + i for i in absorbs)
+        if form.repeats:  # such an op comes first although nobody reads its result here: bounds may go by the order of the ops
+            needed |= mask_of(first + i for i in form.repeats if i not in absorbs)
         reused = None if form.reuses is None else form.operands[form.reuses].value
         return Variant(
             index=len(self.variants),
             op=op,
             form=number,
-            executes=mask_of(first + i for i in inner),
-            result=1 << first + op,
+            executes=executes,
+            result=result,
             value=first + op,
-            # A repeated op comes first although nobody reads its result here: bounds may go by the order of the ops.
-            needs=(in_dst | in_buffer | mask_of(first + i for i in form.repeats if i not in absorbs)) & ~self.buffered,
+            needs=needed & ~self.buffered,
             in_dst=in_dst,
             in_buffer=in_buffer,
             destroys=0 if reused is None else 1 << reused,
