@@ -30,7 +30,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind, operations, place_of
+from tilewright.dialects.walking import block_ops, of_kind, operations, place_of
 from tilewright.records import record
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -127,6 +127,25 @@ def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
                 if function not in users:
                     users.append(function)
     return dict(sorted(found.items()))
+
+
+def binds_of(function: FuncOp) -> list[BindCBOp]:
+    return [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]
+
+
+def users_of(buffer: SSAValue) -> list[Operation]:
+    """What reads or writes blocks of a buffer."""
+    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
+    return list(dict.fromkeys(use.operation for view in views for use in view.results[0].uses))
+
+
+def only_store(reserve: Operation) -> StoreOp | None:
+    """The store that fills a block, if nothing else is done with it, in the same piece of code."""
+    views = [use.operation for use in reserve.results[0].uses] if type(reserve) is CBReserveOp else []
+    users = [use.operation for view in views for result in view.results for use in result.uses]
+    if len(views) != 1 or len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not reserve.parent:
+        return None
+    return users[0] if users[0].target.owner is views[0] and ACCUMULATE not in users[0].attributes else None
 
 
 def attached(acquire: Operation) -> list[AttachCBOp]:

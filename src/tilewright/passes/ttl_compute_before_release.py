@@ -27,7 +27,6 @@ from tilewright.dialects.walking import ancestor_in, block_ops, erase, line_of, 
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import (
     ACQUIRES,
-    HANDOVERS,
     RELEASES,
     acquire_of,
     attached,
@@ -35,6 +34,7 @@ from tilewright.passes.buffers import (
     buffer_name,
     effects,
     functions_of,
+    handovers_between,
     key_of,
 )
 from tilewright.passes.context import PassContext
@@ -291,7 +291,7 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
         # A buffer of the compiler that nobody waits for: it can be reserved earlier.
         if text_value(bind_of(acquire.operands[0]), "origin", "user") != "compiler":
             return False
-        if _handed_over_between(acquire, before):
+        if handovers_between(acquire.operands[0], before, acquire):
             return False
         ops: list[Operation] = [acquire, target, store]
     elif running and target.parent is before.parent:
@@ -301,15 +301,6 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
     for op in ops:
         move_before(op, before)
     return True
-
-
-def _handed_over_between(acquire: Operation, before: Operation) -> bool:
-    op: Operation | None = before
-    while op is not None and op is not acquire:
-        if any(type(inner) in HANDOVERS and inner.operands[0] is acquire.operands[0] for inner in op.walk()):
-            return True
-        op = op.next_op
-    return False
 
 
 def _last_use(wait: CBWaitOp, home: Block) -> Operation:

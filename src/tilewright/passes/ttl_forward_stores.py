@@ -34,6 +34,7 @@ from tilewright.dialects.ttl_buffers import (
     acquires_below,
 )
 from tilewright.dialects.walking import block_ops, erase, line_of, operations
+from tilewright.passes.buffers import only_store
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import BLOCK_MATH, DemandedElements, shared_buffers
 from tilewright.passes.validation.communication import surely_ends
@@ -122,7 +123,7 @@ def _pairs_in(body: Block, users: list[Operation]) -> list[StoreLoadPair] | None
         return None
     found: list[StoreLoadPair] = []
     for reserve, push, wait, pop in zip(*columns, strict=True):
-        store = _only_store(reserve, body)
+        store = only_store(reserve)
         if store is None or not place[reserve] < place[store] < place[push] < place[wait] < place[pop]:
             return None
         found.append(StoreLoadPair(reserve, store, push, wait, pop))
@@ -137,15 +138,6 @@ def _inside(pairs: list[StoreLoadPair], body: Block, other: Block) -> bool:
     if around is None:
         return False
     return any(pair.reserve.is_before_in_block(around) and around.is_before_in_block(pair.pop) for pair in pairs)
-
-
-def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
-    block = _attached(reserve) if type(reserve) is CBReserveOp else None  # a running value has a step in a loop
-    users = [use.operation for use in block.uses] if block is not None else []
-    if len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not body:
-        return None
-    store = users[0]
-    return store if store.target is block and "accumulate" not in store.attributes else None
 
 
 def _attached(acquire: Operation) -> SSAValue | None:

@@ -7,24 +7,23 @@ every thread that uses them. Ensures: a buffer in a shard that is read and that 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
-from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
-from tilewright.dialects.walking import block_ops, line_of
-from tilewright.passes.buffers import buffers_of, functions_of
+from tilewright.dialects.ttl_buffers import PublishCBOp
+from tilewright.dialects.walking import line_of
+from tilewright.passes.buffers import binds_of, buffers_of, functions_of
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-publish-shards"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if not any(bind.backed for function in functions_of(module) for bind in _binds(function)):
+    if not any(bind.backed for function in functions_of(module) for bind in binds_of(function)):
         return
     for buffer in buffers_of(module).values():
         if not buffer.backed or buffer.producers or not buffer.consumers:
             continue
         reader = buffer.consumers[0]
-        binds = _binds(reader)
+        binds = binds_of(reader)
         bind = next(bind for bind in buffer.binds if bind in binds)
         publish = PublishCBOp.create(operands=[bind.results[0]], location=bind.location)
         reader.body.block.insert_op_after(publish, max(binds, key=lambda op: op.cb_index))
@@ -34,7 +33,3 @@ def run(module: ModuleOp, context: PassContext) -> None:
             "no thread fills the buffer, and its shard holds data already",
             place=f"line {line_of(bind)}",
         )
-
-
-def _binds(function: FuncOp) -> list[BindCBOp]:
-    return [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]

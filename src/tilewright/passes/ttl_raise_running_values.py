@@ -30,6 +30,7 @@ from tilewright.dialects.ttl import compute_functions, name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.passes.buffers import binds_of, users_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.read_back import read_back
@@ -65,7 +66,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         running = running_values.find(function)
         loops: dict[Operation, list[Life | RunningValue]] = {loop: list(values) for loop, values in running.items()}
         for life in _carried(function):
-            if all(isinstance(user, ComputeOp) for user in _users(life.buffer)):  # a print looks into the block
+            if all(isinstance(user, ComputeOp) for user in users_of(life.buffer)):  # a print looks into the block
                 loops.setdefault(life.loop, []).append(life)
         for loop, lives in loops.items():
             _judge(loop, lives, context)
@@ -90,7 +91,7 @@ def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassC
 
 def _hidden(value: RunningValue) -> bool:
     """Nobody can tell whether the value is in its block between two steps: only steps see it, tile by tile."""
-    users = _users(value.buffer)
+    users = users_of(value.buffer)
     touching = {op for op in users if ancestor_in(op, value.block) is value.loop}
     alone = touching == set(value.steps) and all(isinstance(user, ComputeOp) for user in users)
     return alone and all(_once(step, value.buffer) for step in value.steps)
@@ -151,7 +152,7 @@ def _carried(function: FuncOp) -> list[Life]:
         bound.setdefault(op.cb_index, []).append(op)
     places: dict[Block, dict[Operation, int]] = {}
     aliased = {int_value(op, ALIAS_OF, -1) for op in binds}
-    for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]:
+    for bind in binds_of(function):
         twins = [op for op in bound[bind.cb_index] if op is not bind]
         if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.cb_index in aliased:
             continue
@@ -207,7 +208,7 @@ def _life(buffer: SSAValue, reserve: Operation, push: Operation, loop: Operation
     steps = [op for op in _writing(buffer) if op.parent is inner]
     if not isinstance(loop, ForOp) or len(writers) != 1 or len(steps) != 1 or {type(op) for op in inside} != set(HANDOVERS):
         return None
-    touching = [op for op in _users(buffer) if ancestor_in(op, block) is loop]
+    touching = [op for op in users_of(buffer) if ancestor_in(op, block) is loop]
     if len(inside) != len(HANDOVERS) or touching != steps or not _once(steps[0], buffer):
         return None
     if sum(_of(value, buffer) for value in writers[0].outputs) != 1:
@@ -228,14 +229,8 @@ def _of(value: SSAValue, buffer: SSAValue) -> bool:
     return isinstance(owner, AttachCBOp) and owner.buffer is buffer and owner.tile_offset == 0
 
 
-def _users(buffer: SSAValue) -> list[Operation]:
-    """What reads or writes blocks of the buffer."""
-    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
-    return list(dict.fromkeys(use.operation for view in views for use in view.results[0].uses))
-
-
 def _writing(buffer: SSAValue) -> list[ComputeOp]:
-    return [op for op in _users(buffer) if isinstance(op, ComputeOp) and any(_of(v, buffer) for v in op.outputs)]
+    return [op for op in users_of(buffer) if isinstance(op, ComputeOp) and any(_of(v, buffer) for v in op.outputs)]
 
 
 def _between(op: Operation, first: Operation, last: Operation) -> bool:

@@ -20,15 +20,14 @@ from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from tilewright.dialects.attributes import buffer_type_of, int_value
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp, RunningOp
-from tilewright.dialects.walking import block_ops, erase, operations
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.machine.threads import Event, Trace
 from tilewright.passes import compiler_buffers
-from tilewright.passes.buffers import Buffer, buffers_of, functions_of
+from tilewright.passes.buffers import Buffer, binds_of, buffers_of, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import ThreadTrace, Unpredictable, core_groups, trace_thread
@@ -225,27 +224,23 @@ def _tried_one_by_one(module: ModuleOp, plan: Shared, context: PassContext) -> S
 def _rewrite(module: ModuleOp, shared: Shared) -> None:
     """One bind for each class, as deep as its deepest member, and numbers without gaps."""
     depths: dict[int, int] = {}
-    for bind in _binds(module):
+    for bind in of_kind(module, BindCBOp):
         own = shared.get(bind.cb_index, bind.cb_index)
         depths[own] = max(depths.get(own, 0), buffer_type_of(bind.results[0]).factor.data)
     stands: dict[int, BindCBOp] = {}  # of any thread: its name and place are those of the class
-    for bind in _binds(module):
+    for bind in of_kind(module, BindCBOp):
         if bind.cb_index not in shared:
             stands.setdefault(bind.cb_index, bind)
     numbers = {index: number for number, index in enumerate(sorted(stands))}
     for function in functions_of(module):
         made: dict[int, BindCBOp] = {}
-        for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]:
+        for bind in binds_of(function):
             own = shared.get(bind.cb_index, bind.cb_index)
             if own not in made:
                 made[own] = compiler_buffers.rebound(stands[own], depths[own], numbers[own])
                 function.body.block.insert_op_before(made[own], bind)
             bind.results[0].replace_all_uses_with(made[own].results[0])
             erase(bind)
-
-
-def _binds(module: Operation) -> Iterator[BindCBOp]:
-    return (op for op in operations(module) if isinstance(op, BindCBOp))
 
 
 def _tell(shared: Shared, buffers: Mapping[int, Buffer], lives: Lives, context: PassContext) -> None:

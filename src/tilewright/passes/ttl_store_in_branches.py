@@ -19,7 +19,7 @@ from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_before, line_of, of_kind
-from tilewright.passes.buffers import acquire_of, attached, functions_of
+from tilewright.passes.buffers import acquire_of, attached, functions_of, only_store
 from tilewright.passes.context import PassContext
 from tilewright.records import record
 
@@ -74,16 +74,10 @@ def _parted(bind: BindCBOp) -> Parted | None:
         return None
     wait = waits[0]
     views = attached(wait)
-    stores = [store for reserve in reserves if (store := _only_store(reserve)) is not None]
+    stores = [store for reserve in reserves if (store := only_store(reserve)) is not None]
     if not branches.is_before_in_block(wait) or len(views) != 1 or len(stores) != 2:
         return None
     return Parted(branches, stores, wait, views[0].results[0])
-
-
-def _only_store(reserve: Operation) -> StoreOp | None:
-    views = attached(reserve)
-    users = [use.operation for view in views for use in view.results[0].uses]
-    return users[0] if len(users) == 1 and isinstance(users[0], StoreOp) and users[0].parent is reserve.parent else None
 
 
 def _stores_behind(parted: Parted) -> list[StoreOp] | None:

@@ -42,7 +42,6 @@ from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import (
     IN_DST,
     AttachCBOp,
-    BindCBOp,
     CBPopOp,
     CBPushOp,
     CBReserveOp,
@@ -51,7 +50,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_before, of_kind
-from tilewright.passes.buffers import PACKER_ADDS, accumulates, attachment_of, bind_of, buffer_of
+from tilewright.passes.buffers import PACKER_ADDS, accumulates, attachment_of, bind_of, binds_of, buffer_of, users_of
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
@@ -117,9 +116,8 @@ class RunningValue:
 
     def readers(self) -> list[ComputeOp]:
         """Regions behind the loop that read the result."""
-        views = [use.operation for use in self.buffer.uses if isinstance(use.operation, AttachCBOp)]
-        users = dict.fromkeys(use.operation for view in views for use in view.results[0].uses)
-        readers = [op for op in users if isinstance(op, ComputeOp) and any(value.owner in views for value in op.inputs)]
+        regions = [op for op in users_of(self.buffer) if isinstance(op, ComputeOp)]
+        readers = [op for op in regions if any(attached_buffer(value) is self.buffer for value in op.inputs)]
         return [op for op in readers if ancestor_in(op, self.block) not in (None, self.loop)]
 
 
@@ -244,8 +242,7 @@ def result_copy(value: RunningValue) -> ComputeOp | None:
 
 def _alone(copy: ComputeOp, target: SSAValue) -> bool:
     """Whether nothing else is put into the block that a region copies to, as long as it is reserved."""
-    views = [use.operation for use in target.uses if isinstance(use.operation, AttachCBOp)]
-    others = {use.operation for view in views for use in view.results[0].uses} - {copy}
+    others = [op for op in users_of(target) if op is not copy]
     first, last = last_handover(target, copy), next_handover(target, copy)
     if not others or first is None or last is None or copy.parent is None:
         return not others
@@ -297,7 +294,7 @@ def drop_unused(buffer: SSAValue, function: FuncOp) -> None:
 
 def erase_dropped(function: FuncOp) -> None:
     """Buffers that were kept in DST, once nothing names them."""
-    for bind in [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp) and IN_DST in op.attributes]:
+    for bind in [op for op in binds_of(function) if IN_DST in op.attributes]:
         for view in [use.operation for use in bind.results[0].uses]:
             if not any(result.uses for result in view.results):
                 erase(view)

@@ -37,6 +37,7 @@ from tilewright.passes.buffers import (
     Buffer,
     acquire_of,
     bind_of,
+    binds_of,
     buffer_name,
     buffers_of,
     held_block,
@@ -480,13 +481,9 @@ def _too_large(buffers: dict[int, Buffer], table: dict[str, int], context: PassC
     )
 
 
-def _binds(function: FuncOp) -> list[BindCBOp]:
-    return [op for op in block_ops(function.body.block) if isinstance(op, BindCBOp)]
-
-
 def check_in_place(function: FuncOp) -> list[Diagnostic]:
     """A store that overwrites a block of another buffer in the same shard: it must not be needed any more."""
-    if sum(bind.backed for bind in _binds(function)) < 2:
+    if sum(bind.backed for bind in binds_of(function)) < 2:
         return []
     problems: list[Diagnostic] = []
     order = {op: place for place, op in enumerate(operations(function))}
