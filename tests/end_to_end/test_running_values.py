@@ -252,6 +252,17 @@ ALIASES = {  # ``b`` has no dtype until it meets a block
 }
 
 
+ALIASES |= {
+    "two values that are stored one behind the other": "for i in range(node + 1):\n    a = a + 1\n    b = b * 0.5 + a * 2",
+    "a tuple that a branch returns": (
+        "def f(p, q):\n    if node == 1: return p * 2, q\n    return q * 0.5, p + q\na, b = f(a, b)\na = a - f(b, a)[1]"
+    ),
+    "a tuple that branches make": (
+        "t = (b, a) if node < 0 else (a, a * 2)\nif node == 1: t = (b - a, a)\nfor i in range(node + 1):\n    a = a + t[0]\n    b = t[1]"
+    ),
+}
+
+
 @pytest.mark.parametrize("name", ALIASES)
 def test_two_names_of_a_value_whose_type_is_open(kernels, name):
     body = "b = fill(-1)\n" + ALIASES[name]

@@ -61,6 +61,11 @@ def merged(thread: Thread, name: str, branches: Branches, first: Any, second: An
         return Parted(name, branches, (first, second))
     if _is_copy(first) and _is_copy(second):
         return Parted(name, branches, (first, second))
+    tuples = is_tuple(first) and is_tuple(second) and len(first) == len(second)
+    if tuples and any(_is_value(thread, item) for item in (*first, *second)):
+        items = [merged(thread, name, branches, *pair) for pair in zip(first, second, strict=True)]
+        if not any(isinstance(item, Unusable) for item in items):
+            return tuple(settled(thread, item, branches.node) for item in items)
     if _stays(thread, first) and _stays(thread, second):
         thread.chooses = True
         return Choice(condition, first, second)

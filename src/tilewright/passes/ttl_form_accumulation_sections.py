@@ -190,13 +190,16 @@ def _copies(section: Section, context: PassContext) -> dict[RunningValue, Comput
     op, pushed = section.loop.next_op, False
     while op is not None and (op in known or not op.regions) and not (isinstance(op, CBWaitOp) and op.buffer not in own):
         if isinstance(op, ComputeOp):
+            if any(attached_buffer(op.outputs[0]) is attached_buffer(copy.outputs[0]) for copy in found.values()):
+                break  # its block comes behind the other's push
             found[known[op]] = op
         elif isinstance(op, CBReserveOp):
             behind_push[op] = pushed
         pushed |= isinstance(op, CBPushOp) and op.buffer not in own
         op = op.next_op
     targets = [attached_buffer(copy.outputs[0]) for copy in found.values()]
-    reserves = [op for op in behind_push if op.buffer in targets]
+    first = {op.buffer: op for op in reversed(behind_push)}
+    reserves = [op for op in behind_push if op.buffer in targets and first[op.buffer] is op]
     following = [op.next_op for op in reserves]
     for op in reserves:
         op.detach()
