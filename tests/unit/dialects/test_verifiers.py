@@ -57,7 +57,13 @@ WRONG = [
     # buffers
     ("bind_cb gives a buffer", f"%r = ttl.bind_cb{{cb_index = 0}} : {BLOCK}", "gives a circular buffer"),
     ("running value seen directly", f"%r = ttl.running %cb : {CB} -> {BLOCK}\nttl.store %x, %r : {BLOCK}, {BLOCK}", "ttl.attach_cb"),
-    ("running value without a step", f"%r = ttl.running %cb : {CB} -> {BLOCK}", "are its steps"),
+    ("running value without a start", f"%r = ttl.running %cb : {CB} -> {BLOCK}", "what it starts from"),
+    (
+        "running value without a step",
+        f"%r = ttl.running %cb : {CB} -> {BLOCK}\n%v = ttl.attach_cb %r, %cb : {BLOCK}, {CB} -> {BLOCK}\n"
+        f"ttl.store %x, %v : {BLOCK}, {BLOCK}",
+        "are its steps",
+    ),
     ("bind_cb without index", f"%r = ttl.bind_cb{{buffer_factor = 2}} : {CB}", "cb_index"),
     ("bind_cb index too large", f"%r = ttl.bind_cb{{cb_index = 64}} : {CB}", "cb_index"),
     ("bind_cb index negative", f"%r = ttl.bind_cb{{cb_index = -1}} : {CB}", "cb_index"),
