@@ -23,7 +23,7 @@ from tilewright.dialects.attributes import TileType, buffer_type_of, defining_op
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import EXTERNAL, TileOpBase, YieldOp, compute_functions
-from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp, FillScalerOp
+from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp, FillScalerOp, RunningOp
 from tilewright.dialects.ttl_compute import (
     MATRIX_OPS,
     ComputeOp,
@@ -38,7 +38,7 @@ from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.dtypes import COMPUTED_INTEGERS, DTYPE_BY_NAME, WIDE
 from tilewright.hardware import FIDELITIES, SOURCE_LEADING_BITS, SOURCE_SIGNIFICANT_BITS
-from tilewright.passes.buffers import accumulates, buffer_of, fits_source
+from tilewright.passes.buffers import accumulates, attachment_of, buffer_of, fits_source
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
 from tilewright.program import ComputeConfig
@@ -244,7 +244,7 @@ class _Choice:
 
     def full_sync_may_win(self) -> bool:
         """A split, or more inits per tile than half of them saved would have to pay for packing that nothing hides."""
-        if any(accumulates(block) for compute in self.computes for block in compute.outputs):
+        if any(accumulates(block) or _is_running(block) for compute in self.computes for block in compute.outputs):
             return False  # sums held across a loop wait for nobody
         regions = self._allocated(self.best)
         return regions is None or any(_profits(problem, plan) for problem, plan in regions)
@@ -262,6 +262,11 @@ class _Choice:
         if config not in self.plans:
             self.plans[config] = plans_under(config, self.computes, self.context, whole=whole, below=below)
         return self.plans[config]
+
+
+def _is_running(block: SSAValue) -> bool:
+    """A value that a loop keeps: where it lies, and what its steps take together, is chosen later."""
+    return isinstance(attachment_of(block).block.owner, RunningOp)
 
 
 def _profits(problem: Problem, plan: Plan) -> bool:
