@@ -253,6 +253,9 @@ ALIASES = {  # ``b`` has no dtype until it meets a block
 
 
 ALIASES |= {
+    "assigned by a branch, then by a loop in another": (
+        "if node == 1: b = a * 2\nif node == 0:\n    for i in range(node + 1): b = a - i\nelse:\n    a = a + b\na = a - b"
+    ),
     "two values that are stored one behind the other": "for i in range(node + 1):\n    a = a + 1\n    b = b * 0.5 + a * 2",
     "a tuple that a branch returns": (
         "def f(p, q):\n    if node == 1: return p * 2, q\n    return q * 0.5, p + q\na, b = f(a, b)\na = a - f(b, a)[1]"

@@ -226,7 +226,8 @@ def _can_keep(thread: Thread, before: Any) -> bool:
     """Whether a name with this value may change in a loop that never reads it."""
     if isinstance(before, Unusable):
         return before.outlives is not None
-    return carried.may_carry(thread, before) or is_int_like(before)
+    parted = isinstance(before, Parted) and thread.kind == "compute"  # put together before the loop
+    return parted or carried.may_carry(thread, before) or is_int_like(before)
 
 
 def _bounds_inside(loop: ast.For, name: str, before: Value) -> tuple[int, int]:
