@@ -248,6 +248,20 @@ ALIASES = {  # ``b`` has no dtype until it meets a block
     "another name that a loop changes": (
         "for i in range(2 + node):\n    t = b\n    for j in range(node + 1):\n        t = t + a\n        if j == 1: t = b\n    b = t * 0.25"
     ),
+    "another name, kept over a branch": (
+        "for i in range(2 + node):\n    t = b\n    if node == 0: b = b + a\n    else: b = b - a\n    a = a + t * a"
+    ),
+    "another name, kept over an inner loop": (
+        "for i in range(2 + node):\n    t = b\n    for j in range(2): b = b + a\n    a = a + t * a * 0.25"
+    ),
+    "names of names, kept over two changes": (
+        "for i in range(2 + node):\n    t = b\n    u = t\n    if node == 0: b = b + a\n    v = b\n    for j in range(2): b = b - a\n"
+        "    a = a + u * 0.25 + v * 0.5 - t"
+    ),
+    "an argument, kept over a branch": (
+        "def f(t, c):\n    if c > 0: t = t * 2\n    return t\nfor i in range(2 + node):\n    t = (b, i)\n"
+        "    if node == 1: b = b + a\n    a = a + f(t[0], node)"
+    ),
     "another name by branch": "for i in range(2 + node):\n    if node == 0: t = b\n    else: t = a\n    b = t * 0.25",
 }
 

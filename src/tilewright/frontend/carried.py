@@ -33,7 +33,8 @@ def may_carry(thread: Thread, value: Any) -> bool:
 
 def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> Scope:
     """What the name stands for in the body of ``loop``, which has just been opened."""
-    if isinstance(value, Scope) and value.value is None and not value.alias:
+    if isinstance(value, Scope) and value.value is None and value.of is None:
+        value.changes_at(loop)
         return Scope(value.carried, loop.body.block)
     if isinstance(value, Scope):
         value = resolved(thread, value, None, node)
@@ -48,14 +49,25 @@ def read(thread: Thread, scope: Scope, like: Block | None, node: ast.AST) -> Blo
     carried = scope.carried
     if carried.running is None:
         if like is None:
-            return Scope(carried, scope.body, alias=True)
+            return _second_name(scope.of or scope, scope.until)
         start = carried.start
         shape = start.shape if isinstance(start, Block) else like.shape
         _start(thread, carried, shape, COMPUTED_AS[like.dtype], node)
-    if scope.value is None:
+    if scope.value is None and scope.of is not None and scope.until is None:  # one value, under however many names
+        found = read(thread, scope.of, like, node)
+        assert isinstance(found, Block)
+        scope.value = found
+    elif scope.value is None:
         _read(thread, scope, node)
     assert scope.value is not None
     return scope.value
+
+
+def _second_name(scope: Scope, until: Operation | None) -> Scope:
+    other = Scope(scope.carried, scope.body, of=scope, until=until)
+    if until is None:
+        scope.others.append(other)
+    return other
 
 
 def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
@@ -180,14 +192,14 @@ def _start(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str,
 
 
 def _read(thread: Thread, scope: Scope, node: ast.AST) -> None:
-    """The value, in the scope's own block: a branch inside it may or may not run."""
+    """The value, in the scope's own block: a branch inside it may or may not run. And before it changes."""
     carried = scope.carried
     thread.at(node)
     with thread.emitter.aside() as ops:
         scope.value = running.read(thread, _running(carried))
     scope.value.ssa.name_hint = carried.name
-    around: Operation | None = None
-    current: IRBlock | None = thread.emitter.block
+    around: Operation | None = scope.until
+    current: IRBlock | None = thread.emitter.block if around is None else around.parent
     while current is not None and current is not scope.body:
         around = current.parent_op()
         current = around.parent if around is not None else None

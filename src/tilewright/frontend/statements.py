@@ -135,13 +135,17 @@ def _branch(
     frame = thread.frame
     changed = assigned_names([*then[1], *otherwise[1]])
     names = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, Scope)}
-    frame.names.update({name: carried.resolved(thread, value, None, node) for name, value in names.items() if value.alias})
-    scopes = {name: value for name, value in names.items() if not value.alias}
-    for scope in scopes.values():
-        scope.value = None  # read anew behind the branches
+    second = [name for name, value in names.items() if value.of is not None]
+    frame.names.update({name: carried.resolved(thread, names.pop(name), None, node) for name in second})
+    scopes = names
     before, held = dict(frame.names), list(thread.held)
     contents = [choices.contents(held)]
     ways = thread.emitter.branch(condition)
+    branch = ways[0].parent_op()
+    assert branch is not None
+    for scope in scopes.values():
+        scope.value = None  # read anew behind the branches
+        scope.changes_at(branch)
     results: list[dict[str, Any]] = []
     for block, (chosen, body) in zip(ways, (then, otherwise), strict=True):
         frame.names, thread.held = dict(before), list(held)
@@ -155,7 +159,7 @@ def _branch(
         carried.leave(thread, list(inner.values()), [choices.settled(thread, frame.names[name], node) for name in inner], node)
         frame.names.update(scopes)
         for name in changed:
-            if isinstance(value := frame.names.get(name), Scope) and value.alias:
+            if isinstance(value := frame.names.get(name), Scope) and value.of is not None:
                 frame.names[name] = carried.resolved(thread, value, None, node)
         thread.emitter.close_branch()
         results.append(frame.names)

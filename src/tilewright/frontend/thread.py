@@ -121,7 +121,15 @@ class Scope:
     carried: Carried
     body: IRBlock
     value: Block | None = None
-    alias: bool = False  # another name for that value, whose type is still open
+    of: Scope | None = None  # another name for the value of that one, whose type is still open
+    others: list[Scope] = field(default_factory=list["Scope"])  # its other names
+    until: Operation | None = None  # of another name: the value changes there, so it is read before
+
+    def changes_at(self, op: Operation) -> None:
+        """A loop or a branch changes the value: other names for it keep what it was."""
+        for other in self.others:
+            other.until = other.until or op
+        self.others.clear()
 
     def describe(self) -> str:
         return f"'{self.carried.name}', which the loop changes"
