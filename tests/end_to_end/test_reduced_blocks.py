@@ -420,3 +420,18 @@ with x_buffer.wait() as a, out_buffer.reserve() as o:
     x, out = blocks_of(1, 1), np.zeros((32, 32), ml_dtypes.bfloat16)
     kernels.run(followed(compute), x, out)
     assert_close(out, x.astype(np.float64) + 3.0)
+
+
+@pytest.mark.parametrize(("axes", "fill", "over"), [((0, 1), (1, 4), 1), ((0, 1), (4, 1), 0), ((1,), (4, 1), 0), ((0,), (1, 4), 1)])
+@pytest.mark.parametrize("kind", ["sum", "max"])
+def test_a_reduced_fill_is_full_in_what_is_left(kernels, block_kernels, kind, axes, fill, over):
+    """A fill of one row of tiles has all 32 rows: so has its sum over columns, beside whatever is reduced further."""
+    x = np.random.default_rng(8).uniform(1, 2, (32, 32)).astype(np.float32)
+    out = np.full((32, 32), np.nan, np.float32)
+    ones = f"ttl.math.reduce_{kind}(ttl.block.fill(0.5, shape={fill}), dims=[{over}])"
+    body = f"o0.store(ttl.math.reduce_max(x, dims={list(axes)}) * {ones})"
+    kernels.run_everywhere(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body), x, out)
+    full = np.full((32 * fill[0], 32 * fill[1]), 0.5)
+    factor = full.sum(axis=over, keepdims=True) if kind == "sum" else full.max(axis=over, keepdims=True)
+    want = x.astype(np.float64).max(axis=axes, keepdims=True) * factor
+    np.testing.assert_allclose(out[: want.shape[0], : want.shape[1]], want, rtol=2**-9)

@@ -156,6 +156,7 @@ def reduction(kind: str, *, counts: bool = False) -> Callable[..., Block]:
         dims = _folded_dims(thread, f"reduce_{kind}", source, dims)
         source = fold(source)
         require_known(thread, source, dims)
+        everywhere = source.uniform if source.open else ()  # a fill has its number in all places
         if counts:
             source = taken_for_all(source, dims)
         dims = tuple(dim for dim in dims if dim not in source.reduced)
@@ -174,7 +175,8 @@ def reduction(kind: str, *, counts: bool = False) -> Callable[..., Block]:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block)
         result = reduced(thread, kind, operands, dims, source.dtype)
         result.counting_as(source)
-        result.reduced = tuple(sorted({*dims, *source.reduced}))
+        result.reduced = tuple(sorted({*dims, *(dim for dim in source.reduced if dim not in everywhere)}))
+        result.uniform = tuple(dim for dim in result.uniform if dim in result.reduced)
         return unfold(result, shape)
 
     return reduce
