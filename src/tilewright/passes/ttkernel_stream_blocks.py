@@ -13,7 +13,6 @@ are read.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -155,7 +154,7 @@ def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: 
     ``covered`` tiles were waited for before. ``None`` if tiles are not taken one after the other, or not whenever ``top`` runs.
     """
     ahead: dict[Operation, bool] = {}  # for each call: does it always take a new tile, or never?
-    for op, tiles in _reads(top, buffer):
+    for op, tiles, _ in _reads(top, buffer):
         reached = max(tiles) + 1
         if min(tiles) < 0 or reached > covered + 1 or ahead.setdefault(op, reached > covered) != (reached > covered):
             return None
@@ -174,22 +173,27 @@ def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: 
     return covered
 
 
-def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[int]]]:
-    """The calls that read tiles of the buffer as they run, and which; ``-1`` where nobody can say."""
+def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[int], dict[SSAValue, int]]]:
+    """The calls that read tiles of the buffer as they run, which tiles (``-1`` where nobody can say), and the loops' counters."""
     users = _users(buffer)
+    readers = [op for op in (operations(top) if top.regions else [top]) if op in users and not _is_setup(op)]
+    on_the_way = {top, *readers}
+    for op in readers:
+        while (around := op.parent_op()) is not None and op is not top and around not in on_the_way:
+            on_the_way.add(around)
+            op = around
 
-    def run(op: Operation, known: dict[SSAValue, int]) -> Iterator[tuple[Operation, list[int]]]:
+    def run(op: Operation, known: dict[SSAValue, int]) -> Iterator[tuple[Operation, list[int], dict[SSAValue, int]]]:
         if not op.regions:
-            if op in users and not _is_setup(op):
-                indices = _indices(op, buffer) if op.name in TILE_CALLS else []
-                yield op, [_evaluated(index, dict(known)) for index in indices] or [-1]
-        elif not users.isdisjoint(inside := operations(op)):
-            if not isinstance(op, ForOp) or not _is_counted([op]):
-                yield next(inner for inner in inside if inner in users), [-1]
-                return
+            indices = _indices(op, buffer) if op.name in TILE_CALLS else []
+            yield op, [_evaluated(index, dict(known)) for index in indices] or [-1], known
+        elif not isinstance(op, ForOp) or not _is_counted([op]):
+            yield op, [-1], known
+        else:
             body = op.body.block
+            inside = [inner for inner in body.ops if inner in on_the_way]
             for number in _range(op):
-                for inner in body.ops:
+                for inner in inside:
                     yield from run(inner, {**known, body.args[0]: number})
 
     return run(top, {})
@@ -198,20 +202,17 @@ def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[i
 def _wait_for_runs(wait: Operation, runs: Operation, buffer: SSAValue) -> int | None:
     """The tiles of a run before the first call of the run that reads them; how many tiles the runs have waited for."""
     assert isinstance(runs, ForOp)
-    users = _users(buffer)
-    readers = [op for op in operations(runs) if op in users and not _is_setup(op)]
-    if not readers or any(op.name not in TILE_CALLS for op in readers):
-        return None
     body = runs.body.block
-    step, end = constant_of(runs.step), constant_of(runs.ub)
-    loops = [_loops(op, wait) for op in readers]
-    if step is None or end is None or constant_of(runs.lb) != 0 or not all(map(_is_counted, loops)):
+    step, end, start = constant_of(runs.step), constant_of(runs.ub), body.args[0]
+    if step is None or end is None or constant_of(runs.lb) != 0:
         return None
-    start = body.args[0]
-    for op, around in zip(readers, loops, strict=True):
-        for index in _indices(op, buffer):
-            if any(not 0 <= values[index] - values[start] < step for values in _iterations(around, [index, start])):
-                return None
+    readers: dict[Operation, None] = {}
+    for op, tiles, known in _reads(runs, buffer):
+        if any(tile < 0 or not 0 <= tile - known[start] < step for tile in tiles):
+            return None
+        readers[op] = None
+    if not readers:
+        return None
     first = next(op for op in body.ops if any(ancestor_in(reader, body) is op for reader in readers))
     so_far = _sum(start, _number(step, first), first)
     insert_before(call("cb_wait_front", [buffer, so_far], like=wait), first)
@@ -275,13 +276,6 @@ def _trips(loops: Sequence[ForOp]) -> int:
     for loop in loops:
         count *= len(_range(loop))
     return count
-
-
-def _iterations(loops: Sequence[ForOp], wanted: Sequence[SSAValue]) -> Iterator[dict[SSAValue, int]]:
-    """The values of indices in every iteration; -1 for one that is more than sums and products of counters."""
-    for numbers in itertools.product(*map(_range, loops)):
-        known: dict[SSAValue, int] = {loop.body.block.args[0]: number for loop, number in zip(loops, numbers, strict=True)}
-        yield {value: _evaluated(value, known) for value in wanted}
 
 
 def _evaluated(value: SSAValue, known: dict[SSAValue, int]) -> int:

@@ -51,7 +51,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
 )
 from tilewright.dialects.walking import block_ops, discard, erase, insert_before, line_of, of_kind, span_of
-from tilewright.dst.allocate import allocate
+from tilewright.dst.allocate import allocate, tiles_handed_over
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.model import step_cost
@@ -187,8 +187,6 @@ def _is_packed_here(buffer: SSAValue) -> bool:
 
 def _handed_over(region: RegionProblem, plan: Plan, compute: ComputeOp) -> Plan:
     """The plan in smaller runs, where the next region then waits less for its tiles."""
-    from tilewright.dst.hand_over import tiles_handed_over  # late: most regions are followed by none
-
     (part,) = plan.parts
     if region.problem.full_sync or part.allocation.tiles_per_acquire < compute.tiles:
         return plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.dst.hand_over import tiles_handed_over
+from tilewright.dst.allocate import tiles_handed_over
 from tilewright.dst.problem import Allocation, Costs, Layout, Leaf, Problem
 
 COSTS = Costs(sync=20, pack=50, hand_over=160, spill_unpack=40)
