@@ -435,3 +435,13 @@ def test_a_reduced_fill_is_full_in_what_is_left(kernels, block_kernels, kind, ax
     factor = full.sum(axis=over, keepdims=True) if kind == "sum" else full.max(axis=over, keepdims=True)
     want = x.astype(np.float64).max(axis=axes, keepdims=True) * factor
     np.testing.assert_allclose(out[: want.shape[0], : want.shape[1]], want, rtol=2**-9)
+
+
+@pytest.mark.parametrize("fill", [(1, 4), (4, 1), (2, 2)])
+def test_a_fill_reduced_over_both_axes_is_one_element(kernels, block_kernels, fill):
+    x = np.random.default_rng(9).uniform(1, 2, (32, 32)).astype(np.float32)
+    out = np.full((32, 32), np.nan, np.float32)
+    largest = f"ttl.math.reduce_max(ttl.block.fill(0.5, shape={fill}), dims=[0, 1])"
+    body = f"o0.store(ttl.math.reduce_sum(ttl.math.reduce_max(x, dims=[0, 1]) * {largest}, dims=[0]))"
+    kernels.run_everywhere(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body), x, out)
+    assert abs(out[0, 0] - 0.5 * x.max()) <= 2**-9  # counted once, not 32 times

@@ -156,7 +156,8 @@ def reduction(kind: str, *, counts: bool = False) -> Callable[..., Block]:
         dims = _folded_dims(thread, f"reduce_{kind}", source, dims)
         source = fold(source)
         require_known(thread, source, dims)
-        everywhere = source.uniform if source.open else ()  # a fill has its number in all places
+        # A fill has its number in all places: what nobody asked to reduce of it is full.
+        full = [dim for dim in source.uniform if dim not in dims] if source.open else []
         if counts:
             source = taken_for_all(source, dims)
         dims = tuple(dim for dim in dims if dim not in source.reduced)
@@ -175,7 +176,7 @@ def reduction(kind: str, *, counts: bool = False) -> Callable[..., Block]:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block)
         result = reduced(thread, kind, operands, dims, source.dtype)
         result.counting_as(source)
-        result.reduced = tuple(sorted({*dims, *(dim for dim in source.reduced if dim not in everywhere)}))
+        result.reduced = tuple(sorted({*dims, *(dim for dim in source.reduced if dim not in full)}))
         result.uniform = tuple(dim for dim in result.uniform if dim in result.reduced)
         return unfold(result, shape)
 
@@ -228,9 +229,10 @@ def reduce_mean(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -
     blocks = [arg for arg in args if isinstance(arg, Block)]
     for block in blocks:
         require_float(thread, "reduce_mean", block)
-    source = whole(thread, blocks[0]) if blocks else None
-    total = reduction("sum")(thread, [source if blocks and arg is blocks[0] else arg for arg in args], named)
-    assert source is not None
+    if not blocks:
+        return reduction("sum")(thread, args, named)  # which says what is missing
+    source = whole(thread, blocks[0])
+    total = reduction("sum")(thread, [source if arg is blocks[0] else arg for arg in args], named)
     count = 1
     dims = set(total.reduced).difference(source.reduced)
     for dim in dims:
