@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs lessons pictures gallery site fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs lessons pictures gallery site fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text fuzz-tilelang golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -65,6 +65,9 @@ fuzz-python: $(VENV)/.installed ## kernels changed at random without end: a prog
 
 fuzz-cache: $(VENV)/.installed ## what kernels read, changed without end, against uncached translations
 	$(BIN)/python benchmarks/fuzz_cache.py
+
+fuzz-tilelang: $(VENV)/.installed ## random TileLang kernels without end, against the same text run by NumPy
+	$(BIN)/python -m pytest --hypothesis-profile explore -p no:xdist tests/property/test_tilelang_programs.py
 
 golden: $(VENV)/.installed ## write tests/golden_cpp, the C++ of every example, anew
 	$(BIN)/python tests/golden_files.py

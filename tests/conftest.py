@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import block_kernels
 import call_sequence
@@ -24,6 +25,12 @@ from tilewright.sim import run as sim_run
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 TWIN = NativeTwin()
+
+# The suite says the same about the same tree. Who looks for new cases asks for it: `make fuzz-tilelang`.
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("pinned", max_examples=60, derandomize=True, deadline=None, suppress_health_check=SLOW)
+settings.register_profile("explore", max_examples=1_000_000, deadline=None, suppress_health_check=SLOW)
+settings.load_profile("pinned")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: what tests start would ignore interrupts too
     signal.signal(signal.SIGINT, signal.default_int_handler)

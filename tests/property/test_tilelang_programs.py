@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernel_text import load
@@ -148,7 +148,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tilelang")
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+# Found: the writer takes what the loop leaves in `a`; what it starts from must not pass through the same buffer.
+KEPT_START = ["T.copy(A[bx * 64, 0], a)", "T.copy(A[bx * 64, 0], a)", "if bx < 1:", "    for k0 in T.serial(2):"]
+
+
+@example(body=[*KEPT_START, "        T.copy(A[bx * 64, 0], a)"])
 @given(body=statements(2, 0))
 def test_random_kernels_compute_what_their_text_says(folder: Path, body: list[str]):
     text = text_of(body)

@@ -60,7 +60,7 @@ def plain(tree):
     return Node(tree[0], tuple(plain(part) for part in tree[1:])) if isinstance(tree, tuple) else tree
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(integers)
 def test_folding_keeps_the_value_and_bounds_hold(tree):
     value, reference = folded(tree), plain(tree)
@@ -71,7 +71,7 @@ def test_folding_keeps_the_value_and_bounds_hold(tree):
         assert low <= expected <= high
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(integers, integers, st.sampled_from(sorted(COMPARISONS)))
 def test_decided_comparisons_are_right(left, right, symbol):
     value = make(symbol, folded(left), folded(right))
@@ -80,7 +80,7 @@ def test_decided_comparisons_are_right(left, right, symbol):
         assert bool(evaluate(value, x, y)) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(integers, integers)
 def test_constant_difference(left, right):
     found = constant_difference(folded(left), folded(right))

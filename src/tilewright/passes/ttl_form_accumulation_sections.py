@@ -149,6 +149,9 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
     section.regions[:0] = _starts(section, added)
+    loaded = [target for region in section.regions if region.after for target in region.targets if target is not None]
+    if not all(section.blocks[target].taken_back for target in loaded):
+        return "another thread would take what it starts from out of the buffer"
     section.regions += _ends(section, config, context)
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"

@@ -50,7 +50,7 @@ def build(shape, variables):
     return Tree(kind(first.value, second.value).result, meaning(first.number, second.number))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(shape=TREES)
 def test_text_has_the_value_of_the_ir(shape):
     block = Block(arg_types=[INDEX] * len(VARIABLES))

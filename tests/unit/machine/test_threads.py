@@ -12,7 +12,7 @@ from tilewright.sim.buffers import Buffer
 CALLS = st.lists(st.tuples(st.sampled_from(["wait", "reserve", "push", "pop"]), st.integers(1, 4)), max_size=60)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 5), CALLS)
 def test_a_ring_is_a_bounded_queue(capacity, calls):
     ring, queue, reserved, waited, pushed, popped = Ring(capacity), [], 0, 0, 0, 0

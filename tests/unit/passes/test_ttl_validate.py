@@ -324,7 +324,7 @@ def consume(buffer):
 steps = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.integers(1, 5)), min_size=1, max_size=5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(steps, steps, steps, st.lists(st.integers(1, 3), min_size=3, max_size=3))
 def test_skipping_finds_the_same_stops_as_running_everything(first, second, third, sizes):
     """Three threads in a ring: each fills one buffer and empties another."""
