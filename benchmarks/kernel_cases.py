@@ -238,14 +238,11 @@ PEER_MODELLED = {
     "i a*b+c 4x4": 5_064, "j full sync": 4_322, "j2 max of 8, f32": 1_560, "layernorm bf16": 7_201, "attention bf16": 8_998,
 }  # fmt: skip
 SIXTEEN_BITS = {"precision": "fast"}  # the peer sums in a 16-bit DST where the kernel has a broadcast
-THREE_PASSES = {"math_fidelity": "HiFi3"}  # sums of bf16 products are packed to bf16: the fourth pass changes no error (decision 0034)
 AS_EXACT = {
     "f 16-bit DST": SIXTEEN_BITS,  # a long sum in 16 bits has the same error in two passes of the matrix unit as in four (0034)
     "h10 e / bcast(sum)": SIXTEEN_BITS, "h9 two buffers": SIXTEEN_BITS, "h2 six buffers": SIXTEEN_BITS, "l flash attention": SIXTEEN_BITS,
     "layernorm bf16": SIXTEEN_BITS, "attention bf16": SIXTEEN_BITS,
     "k gelu*sigmoid 4x4": {"approximate": "gelu"},  # the default of the API's gelu_tile is its table
-    "f matmul 4x4x16, acc": THREE_PASSES, "f2 matmul +=": THREE_PASSES, "g relu(a@b+c) 2x2x4": THREE_PASSES,
-    "g2 acc, bias, relu": THREE_PASSES,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Passes of the matrix unit that the compiler leaves out: those that add nothing, and the fourth where a result is rounded to 8 bits."""
+"""Passes of the matrix unit that the compiler leaves out: those that add nothing, and the fourth where roundings hide it."""
 
 from __future__ import annotations
 
@@ -57,21 +57,68 @@ def test_sums_that_cancel_are_no_worse():
     assert np.sqrt(np.mean(errors["HiFi3"] ** 2)) <= 1.15 * np.sqrt(np.mean(errors["HiFi4"] ** 2))
 
 
-@pytest.mark.parametrize("dst32", [False, True], ids=["16-bit DST", "32-bit DST, packed to bf16"])
-def test_matrix_products_to_bf16_are_no_worse(dst32):
+PAIRS = {  # operands of sums of products, 128 x length and length x 128
+    "normal": lambda rng, length: (rng.standard_normal((128, length)), rng.standard_normal((length, 128))),
+    "of one sign": lambda rng, length: (rng.uniform(0.0, 1.0, (128, length)), rng.uniform(0.0, 1.0, (length, 128))),
+    "eight bits each": lambda rng, length: (rng.integers(-255, 256, (128, length)), rng.integers(-255, 256, (length, 128))),
+    "cancel to a tenth": lambda rng, length: cancelling(rng, length, 0.1),
+    "cancel to a hundredth": lambda rng, length: cancelling(rng, length, 0.01),
+}
+
+
+def cancelling(rng, length, rest):
+    """The second half of the products takes away the first but for ``rest`` of each."""
+    a, b = rng.standard_normal((128, length // 2)), rng.standard_normal((length // 2, 128))
+    b = b.astype(ml_dtypes.bfloat16).astype(np.float64)
+    return np.hstack([a, a]), np.vstack([b, -b * (1.0 + rest * rng.standard_normal(b.shape))])
+
+
+@pytest.mark.parametrize("length", [128, 1024])
+@pytest.mark.parametrize("name", PAIRS)
+def test_matrix_products_are_as_good_in_three_passes(name, length):
+    """Against float64, before anything is packed, 16,384 sums each: the root mean square of the errors is that of four passes within a
+    tenth, and within 1 % where results are packed to bf16 and do not cancel. Two passes are worse.
+    """
+    rng = np.random.default_rng(4)
+    a, b = (each.astype(ml_dtypes.bfloat16).astype(np.float32) for each in PAIRS[name](rng, length))
+    exact = a.astype(np.float64) @ b
+    errors, packed = {}, {}
+    for fidelity in ("HiFi4", "HiFi3", "HiFi2"):
+        zeros = np.zeros((128, 128), np.uint32)
+        found = matmul.matmul_block(a.view(np.uint32), b.view(np.uint32), zeros, dst32=True, erratum=None, fidelity=fidelity)
+        errors[fidelity] = np.sqrt(np.mean((found.view(np.float32) - exact) ** 2))
+        packed[fidelity] = np.sqrt(np.mean((found.view(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64) - exact) ** 2))
+    assert errors["HiFi3"] <= 1.1 * errors["HiFi4"]
+    if "cancel" not in name:
+        assert packed["HiFi3"] <= 1.01 * packed["HiFi4"] and errors["HiFi2"] > 2.0 * errors["HiFi4"]
+
+
+def test_what_the_fourth_pass_can_tell():
+    """All products the same but for their sign: nothing is left to rounding, and what the pass holds back adds up."""
+    a = np.full((32, 128), 1.9921875, np.float32)
+    b = np.vstack([np.full((64, 32), 1.9921875), np.full((64, 32), -2.0)]).astype(np.float32)
+    exact = a.astype(np.float64) @ b
+    zeros = np.zeros((32, 32), np.uint32)
+    found = {
+        fidelity: matmul.matmul_block(a.view(np.uint32), b.view(np.uint32), zeros, dst32=True, erratum=None, fidelity=fidelity)
+        for fidelity in ("HiFi4", "HiFi3")
+    }
+    assert np.array_equal(found["HiFi4"].view(np.float32), exact)
+    off = np.abs(found["HiFi3"].view(np.float32) - exact) / (np.abs(a.astype(np.float64)) @ np.abs(b))
+    assert 0.0 < off.max() <= LAST_PASS
+
+
+def test_matrix_products_to_bf16_in_a_16_bit_dst_are_no_worse():
     """Against float64, 16,384 sums of 128 products: the root mean square of the errors agrees to 1 %."""
     rng = np.random.default_rng(4)
     a, b = (rng.standard_normal((128, 128)).astype(ml_dtypes.bfloat16).astype(np.float32) for _ in range(2))
     exact = a.astype(np.float64) @ b
     errors = {}
-    for fidelity in ("HiFi4", "HiFi3", "HiFi2"):
+    for fidelity in ("HiFi4", "HiFi3"):
         zeros = np.zeros((128, 128), np.uint32)
-        found = matmul.matmul_block(a.view(np.uint32), b.view(np.uint32), zeros, dst32=dst32, erratum=None, fidelity=fidelity)
-        packed = found.view(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
-        errors[fidelity] = np.sqrt(np.mean((packed - exact) ** 2))
+        found = matmul.matmul_block(a.view(np.uint32), b.view(np.uint32), zeros, dst32=False, erratum=None, fidelity=fidelity)
+        errors[fidelity] = np.sqrt(np.mean((found.view(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64) - exact) ** 2))
     assert errors["HiFi3"] <= 1.01 * errors["HiFi4"]
-    if dst32:
-        assert errors["HiFi2"] > 2.0 * errors["HiFi4"]
 
 
 LONG = {
@@ -109,7 +156,7 @@ def test_long_sums_in_16_bits_are_as_good_in_two_passes(name, last_bit):
         (3, "a @ b", {"precision": "fast"}, "HiFi3"),  # a short sum shows it
         (4, "a @ b * c", {"precision": "fast"}, "HiFi3"),  # and so does a product of tiles
         (4, "a @ b", {"fp32_dest_acc": False}, "HiFi3"),  # as a matrix that selects would
-        (4, "a @ b", {"precision": "fast", "fp32_dest_acc": True}, "HiFi4"),
+        (4, "a @ b", {"precision": "fast", "fp32_dest_acc": True}, "HiFi3"),  # nothing else is rounded that coarsely
     ],
 )
 def test_two_passes_take_a_long_sum_and_a_permission(kernels, tiles, body, options, chosen):
@@ -137,7 +184,7 @@ SAME_BITS = {
     "sum of columns": ("o0.store(ttl.math.reduce_sum(a, dims=[0]))", {"a": (4, 1)}, (1, 1), "HiFi3", {}),
     "sum of all": ("o0.store(ttl.math.reduce_sum(a, dims=[0, 1]))", {"a": (2, 2)}, (1, 1), "HiFi3", {}),
     "sums in 16 bits": ("o0.store(ttl.math.reduce_sum(a, dims=[1]))", {"a": (1, 4)}, (1, 1), "HiFi3", {"precision": "fast"}),
-    "matrix product": ("o0.store(a @ b)", {"a": (1, 2), "b": (2, 1)}, (1, 1), "HiFi4", {}),
+    "matrix product, exactly": ("o0.store(a @ b)", {"a": (1, 2), "b": (2, 1)}, (1, 1), "HiFi4", {"precision": "exact"}),
     "only a sum": ("o0.store(a + b)", ROW, (1, 4), "HiFi4", {}),
     "in 32 bits, exactly": ("o0.store(a * b)", ROW, (1, 4), "HiFi4", {"precision": "exact"}),
     "in 32 bits, with more behind": ("o0.store(ttl.math.exp(a * b))", ROW, (1, 4), "HiFi4", {"fp32_dest_acc": True}),
@@ -174,6 +221,7 @@ def test_same_bits_with_all_passes(kernels, name):
     ],
 )
 def test_matrix_products_by_format(kernels, left, right, chosen):
+    """The same bits as with all passes."""
     source = block_kernels.single_block({"a": (1, 4), "b": (4, 1)}, [(1, 1)], "o0.store(a @ b)")
     finer = next(dtype for dtype in ("f32", "bf16", "bfp8_b", "bfp4_b") if dtype in (left, right))
     shapes = {"a_t": ((32, 128), left), "b_t": ((128, 32), right), "out0_t": ((32, 32), finer)}

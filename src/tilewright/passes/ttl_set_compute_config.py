@@ -299,8 +299,10 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
 #
 # The fourth pass multiplies both rests. Of bf16 operands that is at most ``LAST_PASS`` of the product. A 16-bit DST is rounded to
 # 8 bits after every pass, so there the fourth one changes nothing, unless the product is added to what cancels it; then it is no
-# larger than what the passes before were rounded by. In a 32-bit DST it counts, except in a product that is only packed to 8
-# bits.
+# larger than what the passes before were rounded by. In a 32-bit DST it counts in a product of two tiles, unless that is only
+# packed to 8 bits. It does not count in a matrix product: there the unit rounds eight products at a time to 12 bits of the
+# largest, which is more than the pass is worth, so sums are as good without it, also those that cancel. (Wormhole's erratum, which
+# turns sums near zero into large numbers, was met in four passes only.)
 #
 # The third pass multiplies the last bit of the left matrix. A long sum in a 16-bit DST is off by more than that: every pass is
 # rounded there, and to leave one out leaves out its roundings. From ``LONG_SUM`` tiles on the error of such sums is the same in
@@ -337,8 +339,8 @@ class Fidelity:
             return 0
         if most < MOST or self.exact or max(bits) > SHORT:
             return most
-        if isinstance(op, TileMatmulOp) and self.fast and not dst32 and op.k >= LONG_SUM:
-            return MOST - 2
+        if isinstance(op, TileMatmulOp):
+            return MOST - 2 if self.fast and not dst32 and op.k >= LONG_SUM else MOST - 1
         rounded = _is_product(op) and _only_packed(op) if dst32 else True
         return MOST - 1 if rounded else MOST
 
