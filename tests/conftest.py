@@ -60,7 +60,8 @@ class Kernels:
 
     def compile(self, source: str, *arrays: Any, **options: Any) -> Any:
         program = self.load(source).compile(*arrays, **options)
-        assert init_states.check_module(program.module, arch=program.options.arch) > 0
+        checked = init_states.check_module(program.module, arch=program.options.arch)
+        assert checked > 0 or "compute" not in program.cpp  # what only moves blocks has no inits
         return program
 
     def run(self, source: str, *arrays: Any, **options: Any) -> Any:

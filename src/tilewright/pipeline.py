@@ -80,6 +80,8 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
+        Pass("ttl-unswitch-loops", "threads are judged: what a core does may be written anew for its part", on=("scf.if",)),
+        Pass("ttl-fold-branches", "loops stand under their conditions now, which decide what is asked inside", on=("scf.if",)),
         Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
         Pass("ttl-assign-networks", "what threads move is still as it was written", on=(AGAINST_THE_STREAM,)),
         Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch", on=("ttl.copy",)),
@@ -162,6 +164,10 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     "ttkernel-place-inits": (
         Pass("ttkernel-batch-transfers", "a block is a number of tiles and bytes now", on=("ttl.batch",)),
         Pass("ttkernel-read-ahead", "batches have their tiles, and all math is calls with known cycles", on=("ttl.reads_ahead",)),
+        Pass(
+            "ttkernel-prefetch-blocks", "batches have their tiles: a ring holds as many turns as are left",
+            on=("ttkernel.noc_async_write", "ttkernel.noc_async_write_multicast"),
+        ),
         Pass("ttkernel-defer-write-barriers", "what reads a tensor is a call now, whoever made it"),
         Pass(
             "ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -86,6 +88,95 @@ def kernel(x, y):
                 with out.wait() as block:
                     ttl.copy(block, y[column, tile]).wait()
 """
+
+
+STREAM = """
+from tilewright import ttl
+
+@ttl.operation(grid=({columns}, 1))
+def kernel(x, y):
+    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst={targets})])
+    own = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count={depth})
+    got = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count={depth})
+
+    @ttl.datamovement()
+    def move():
+        column, _ = ttl.node(dims=2)
+{move}
+
+    @ttl.datamovement()
+    def write():
+        column, _ = ttl.node(dims=2)
+{write}
+"""
+TAKES = """
+if net.is_dst():
+    for tile in range(TURNS):
+        with got.wait() as block:
+            ttl.copy(block, y[column, tile]).wait()
+"""
+# The same stream, as people write it: what a core does is asked outside, in the loop, or in the block; the receiver stores itself or not.
+FORMS = {
+    "asked outside and again": ("""
+if column == 0:
+    for tile in range(TURNS):
+        with own.reserve() as block:
+            ttl.copy(x[0, tile], block).wait()
+        with own.wait() as block:
+            net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+else:
+    for _ in range(TURNS):
+        with got.reserve() as block:
+            net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+""", TAKES),
+    "asked in every turn": ("""
+for tile in range(TURNS):
+    if net.is_src():
+        with own.reserve() as block:
+            ttl.copy(x[0, tile], block).wait()
+        with own.wait() as block:
+            net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+    if net.is_dst():
+        with got.reserve() as block:
+            net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+""", TAKES),
+    "one thread": ("""
+for tile in range(TURNS):
+    def sends(pipe):
+        with own.reserve() as block:
+            ttl.copy(x[0, tile], block).wait()
+        with own.wait() as block:
+            ttl.copy(block, pipe).wait()
+
+    def receives(pipe):
+        with got.reserve() as block:
+            ttl.copy(pipe, block).wait()
+        with got.wait() as block:
+            ttl.copy(block, y[column, tile]).wait()
+
+    net.if_src(sends)
+    net.if_dst(receives)
+""", "pass"),
+    "one block for both": ("""
+for tile in range(TURNS):
+    with got.reserve() as block:
+        def sends(pipe):
+            ttl.copy(x[0, tile], block).wait()
+            ttl.copy(block, pipe).wait()
+
+        net.if_src(sends)
+        net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+""", """
+for tile in range(TURNS):
+    with got.wait() as block:
+        ttl.copy(block, y[column, tile]).wait()
+"""),
+}  # fmt: skip
+
+
+def stream(form, depth, turns, targets="(1, 0)", columns=2):
+    move, write = (textwrap.indent(part.strip().replace("TURNS", str(turns)), " " * 8) for part in FORMS[form])
+    return STREAM.format(depth=depth, targets=targets, columns=columns, move=move, write=write)
 
 
 def arrays(*shapes):
@@ -186,3 +277,71 @@ def test_a_pipe_is_as_fast_as_a_ring_written_by_hand():
         found = timeline.run(timed_kernels.neighbours(count, depth=16).compile(tiles, tiles, arch="blackhole"))
         ends.append(next(core.engines["reader"].now for core in found.cores if core.core == (0, 0)))
     assert (ends[1] - ends[0]) / 96 <= 1.3 * RING_OF_8
+
+
+@pytest.mark.parametrize(("depth", "turns"), [(1, 8), (2, 8), (3, 7), (4, 24), (8, 24), (16, 32)])
+@pytest.mark.parametrize("targets", ["(1, 0)", "(slice(1, 4), 0)"], ids=["to one", "to three"])
+@pytest.mark.parametrize("form", FORMS)
+def test_however_a_stream_is_written_all_tiles_arrive(kernels, form, targets, depth, turns):
+    """Simulated and native. As many move at a time as half of the ring holds, or all of it where one thread has it."""
+    columns = 4 if "slice" in targets else 2
+    (x,) = arrays((TILE, turns * TILE))
+    y = np.zeros((columns * TILE, turns * TILE), ml_dtypes.bfloat16)
+    threads = kernels.run(stream(form, depth, turns, targets, columns), x, y).cpp.values()
+    rows = y.reshape(columns, TILE, turns * TILE)
+    assert all(np.array_equal(row, x) for row in rows[1:])
+    assert np.array_equal(rows[0], x) if form == "one block for both" else not rows[0].any()
+    if depth >= 4:
+        room = min(depth if form == "one thread" else depth // 2, turns // 4)
+        batch = max(size for size in (1, 2, 4, 8) if size <= room)
+        (move,) = (text for text in threads if f"cb_push_back(got, {batch});" in text)
+        assert "if (core" not in move[move.index("for (") :]
+
+
+@pytest.mark.parametrize(("form", "depth"), [(form, 16 if "block" in form else 8) for form in FORMS])
+def test_however_a_stream_is_written_it_is_as_fast_as_a_ring(kernels, form, depth):
+    ends = []
+    for turns in (48, 144):
+        x = np.zeros((TILE, turns * TILE), ml_dtypes.bfloat16)
+        program = kernels.compile(stream(form, depth, turns), x, np.zeros((2 * TILE, turns * TILE), x.dtype), arch="blackhole")
+        ends.append(next(core.engines["reader"].now for core in timeline.run(program).cores if core.core == (0, 0)))
+    assert (ends[1] - ends[0]) / 96 <= 1.3 * RING_OF_8
+
+
+def test_what_the_kernel_writes_is_not_read_ahead(kernels):
+    """Each turn reads what the turn before it has written: two tiles in one go, or one asked for early, would be old."""
+    turns = 16
+    source = f"""
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x):
+    own = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=8)
+
+    @ttl.datamovement()
+    def move():
+        for tile in range({turns}):
+            with own.reserve() as block:
+                ttl.copy(x[0, tile], block).wait()
+            with own.wait() as block:
+                ttl.copy(block, x[0, tile + 1]).wait()
+
+    @ttl.datamovement()
+    def idle():
+        pass
+"""
+    (x,) = arrays((TILE, (turns + 1) * TILE))
+    first = x[:, :TILE].copy()
+    assert "cb_push_back(own, 1);" in kernels.run(source, x).cpp["reader"]
+    assert (x.reshape(TILE, turns + 1, TILE) == first[:, None]).all()
+
+
+def test_a_tensor_that_another_core_writes_is_not_asked_for_early(kernels):
+    """The sender reads a row that the receiver writes: the order that the blocks' way through the pipe gives it stays."""
+    turns = 16
+    source = stream("asked outside and again", 8, turns).replace("x[0, tile]", "y[0, tile]").replace("y[column, tile]", "y[1, tile]")
+    x, y = arrays((TILE, turns * TILE), (2 * TILE, turns * TILE))
+    reader = kernels.run(source, x, y).cpp["reader"]
+    assert "tile + 4 < 16" not in reader and np.array_equal(y[TILE:], y[:TILE])
+    free = kernels.compile(stream("asked outside and again", 8, turns), x, y).cpp["reader"]
+    assert "tile + 4 < 16" in free

@@ -1,4 +1,4 @@
-"""How long a loop takes for a block that it reads, by how many blocks are under way together.
+"""How long a loop takes for a block that it reads, by how many blocks are under way together; when several are worth a batch.
 
 With one block at a time a loop waits the whole way to memory and back for each; with ``ahead`` more blocks under way it waits
 that long for ``ahead + 1`` of them. What else bounds the loop stays: the link into the core, DRAM of the whole chip, who takes
@@ -12,6 +12,8 @@ from tilewright.records import record
 from tilewright.timing_constants import Constants, constants_of
 
 WORTHWHILE = 0.95  # of the time without: less gain is less than the model knows
+BATCH_BYTES = 16 * 1024  # what arrives in the time of one barrier, about 500 cycles at a flit of 32 bytes a cycle
+FEWEST_BATCHES = 4  # of a loop: who takes the blocks waits for the whole first batch, which must not be most of it
 MOST_AHEAD = 14  # with the block that is waited for: ids of the NoC that a thread may use, 1 to 15
 
 

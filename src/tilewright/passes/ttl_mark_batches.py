@@ -35,15 +35,18 @@ from tilewright.dialects.ttl_buffers import (
     CBReserveOp,
     CBWaitOp,
     CopyOp,
+    TensorAccessorOp,
     TensorSliceOp,
     WaitOp,
 )
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import block_ops, erase, insert_before, of_kind, operations
 from tilewright.grid import Core, NetSpec
+from tilewright.passes.branches import exclude_each_other
 from tilewright.passes.buffers import bind_of, functions_of
 from tilewright.passes.compiler_buffers import rebound
 from tilewright.passes.context import PassContext
+from tilewright.passes.read_pace import BATCH_BYTES, FEWEST_BATCHES
 from tilewright.passes.validation.communication import surely_ends
 from tilewright.passes.validation.communication_trace import pipe_of
 from tilewright.records import record
@@ -51,8 +54,6 @@ from tilewright.records import record
 NAME = "ttl-mark-batches"
 BATCH = "ttl.batch"
 
-BATCH_BYTES = 16 * 1024  # what arrives in the time of one barrier, about 500 cycles at a flit of 32 bytes a cycle
-FEWEST_BATCHES = 4  # who takes the blocks waits for the whole first batch: that must not be most of the loop
 KINDS: tuple[type[Operation], ...] = (
     CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, AttachCBOp, TensorSliceOp, CopyOp, WaitOp, NetPipeOp, YieldOp,
 )  # fmt: skip
@@ -158,6 +159,7 @@ def _candidate(loop: ForOp) -> Candidate | None:
         return None
     found = Candidate(loop, bounds[1])
     seen: set[tuple[type[Operation], int]] = set()
+    moved: dict[bool, set[int]] = {True: set(), False: set()}  # tensors that are read, and written
     for op in block_ops(loop.body.block):
         if op.name.startswith("arith."):
             continue
@@ -175,18 +177,21 @@ def _candidate(loop: ForOp) -> Candidate | None:
             found.reads = found.reads or (pipe is None and isinstance(op.source.type, SliceType))
             if pipe is not None:
                 found.nets[pipe.net.number] = pipe.net
-            elif not isinstance(op.source.type, SliceType):
-                return None  # writes gain nothing: they wait for no answer
+            for value in op.operands:
+                if isinstance(value.owner, TensorSliceOp) and isinstance(value.owner.accessor.owner, TensorAccessorOp):
+                    moved[value is op.source].add(value.owner.accessor.owner.tensor_index)
+    if not moved[True].isdisjoint(moved[False]):
+        return None  # a turn may read what the one before it wrote
     whole = all((kind, index) in seen for index in found.filled for kind in (CBReserveOp, CBPushOp))
     whole = whole and all((kind, index) in seen for index in found.emptied for kind in (CBWaitOp, CBPopOp))
     return found if whole and found.filled and found.emptied.keys() <= found.filled.keys() else None
 
 
 def _alone(candidate: Candidate, threads: Iterable[FuncOp]) -> bool:
-    """Whether nobody else fills its buffers: else the blocks of a batch might lie around the end of one."""
+    """Whether nobody else fills its buffers on a core that runs it: else a batch might lie around the end of one."""
     for op in (op for function in threads for op in operations(function) if op.parent is not candidate.loop.body.block):
         used = candidate.filled if isinstance(op, CBReserveOp) else candidate.emptied if isinstance(op, CBWaitOp) else {}
-        if used and bind_of(op.operands[0]).cb_index in used:
+        if used and bind_of(op.operands[0]).cb_index in used and not exclude_each_other(op, candidate.loop):
             return False
     return True
 

@@ -301,8 +301,8 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
 # 8 bits after every pass, so there the fourth one changes nothing, unless the product is added to what cancels it; then it is no
 # larger than what the passes before were rounded by. In a 32-bit DST it counts in a product of two tiles, unless that is only
 # packed to 8 bits. It does not count in a matrix product: there the unit rounds eight products at a time to 12 bits of the
-# largest, which is more than the pass is worth, so sums are as good without it, also those that cancel. (Wormhole's erratum, which
-# turns sums near zero into large numbers, was met in four passes only.)
+# largest, which is more than the pass is worth, so sums are as good without it, also those that cancel. (Wormhole's erratum,
+# which turns sums near zero into large numbers, was met in four passes only.)
 #
 # The third pass multiplies the last bit of the left matrix. A long sum in a 16-bit DST is off by more than that: every pass is
 # rounded there, and to leave one out leaves out its roundings. From ``LONG_SUM`` tiles on the error of such sums is the same in

@@ -435,15 +435,13 @@ void kernel_main() {
     noc_async_read_page(index7, x, add_dfb_l1);
     noc_async_read_barrier();
     cb_push_back(add_dfb_36, 1);  // line 39
-    if (core_x <= 1) {
-      for (uint32_t pipe = 0; pipe < 3; ++pipe) {
-        cb_reserve_back(place_dfb, 1);  // line 134
-        const uint32_t place_dfb_l1 = get_write_ptr(place_dfb);  // line 135
-        noc_semaphore_inc(get_noc_addr(noc_x(get_arg_val<uint32_t>(37 + pipe)), noc_y(core_y), net_2_ready), (1 << 24) + (place_dfb_l1 - net_2_ready) / 16);
-        noc_semaphore_wait(word(net_2_valid), 1);
-        noc_semaphore_set(word(net_2_valid), 0);
-        cb_push_back(place_dfb, 1);  // line 134
-      }
+    for (uint32_t pipe = 0; pipe < 3; ++pipe) {
+      cb_reserve_back(place_dfb, 1);  // line 134
+      const uint32_t place_dfb_l1 = get_write_ptr(place_dfb);  // line 135
+      noc_semaphore_inc(get_noc_addr(noc_x(get_arg_val<uint32_t>(37 + pipe)), noc_y(core_y), net_2_ready), (1 << 24) + (place_dfb_l1 - net_2_ready) / 16);
+      noc_semaphore_wait(word(net_2_valid), 1);
+      noc_semaphore_set(word(net_2_valid), 0);
+      cb_push_back(place_dfb, 1);  // line 134
     }
   }
   noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 73
@@ -531,15 +529,13 @@ void kernel_main() {
     noc_async_read_page(index7, scratch_y, add_dfb_l1);
     noc_async_read_barrier();
     cb_push_back(add_dfb_36, 1);  // line 39
-    if (core_x <= 1) {
-      for (uint32_t pipe = 0; pipe < 3; ++pipe) {
-        cb_reserve_back(place_dfb, 1);  // line 134
-        const uint32_t place_dfb_l1 = get_write_ptr(place_dfb);  // line 135
-        noc_semaphore_inc(get_noc_addr(noc_x(get_arg_val<uint32_t>(37 + pipe)), noc_y(core_y), net_3_ready), (1 << 24) + (place_dfb_l1 - net_3_ready) / 16);
-        noc_semaphore_wait(word(net_3_valid), 1);
-        noc_semaphore_set(word(net_3_valid), 0);
-        cb_push_back(place_dfb, 1);  // line 134
-      }
+    for (uint32_t pipe = 0; pipe < 3; ++pipe) {
+      cb_reserve_back(place_dfb, 1);  // line 134
+      const uint32_t place_dfb_l1 = get_write_ptr(place_dfb);  // line 135
+      noc_semaphore_inc(get_noc_addr(noc_x(get_arg_val<uint32_t>(37 + pipe)), noc_y(core_y), net_3_ready), (1 << 24) + (place_dfb_l1 - net_3_ready) / 16);
+      noc_semaphore_wait(word(net_3_valid), 1);
+      noc_semaphore_set(word(net_3_valid), 0);
+      cb_push_back(place_dfb, 1);  // line 134
     }
   }
   noc_async_write_barrier();
