@@ -103,7 +103,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element", on=("ttl.bcast",)),
         Pass("ttl-simplify", "whole expressions are visible, and what divides before a broadcast has become a reciprocal"),
         Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it", on=("ttl.bcast",)),
-        Pass("ttl-split-integer-broadcasts", "units repeat floats; what is left is really repeated", on=("ttl.bcast",)),
+        Pass("ttl-widen-broadcasts", "units repeat floats, and not all; what is left is really repeated", on=("ttl.bcast",)),
         Pass("ttl-scale-before-products", "factors are parameters now; the next pass holds what it leaves", on=("ttl.matmul",)),
         Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them", on=(OUTER_MATH,)),
         Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused", on=("ttl.reduce",)),

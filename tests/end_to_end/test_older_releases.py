@@ -116,6 +116,38 @@ def test_a_difference_with_a_row(kernels, block_kernels, dtype, metal):
     assert metal in ("0.78", "0.81") or "sub_tiles_bcast_rows" not in program.cpp["compute"]
 
 
+ROW_BODIES = {
+    "alone": ("ttl.math.broadcast(w, dims=[0], shape=(2, 3))", lambda x, w: np.broadcast_to(w, x.shape)),
+    "in a product": ("x * ttl.math.broadcast(w, dims=[0], shape=(2, 3))", lambda x, w: x * w),
+    "behind math": ("ttl.math.exp(x) - ttl.math.broadcast(w, dims=[0], shape=(2, 3))", lambda x, w: np.exp(x) - w),
+    "computed": ("ttl.math.abs(x) * ttl.math.reduce_max(x, dims=[0])", lambda x, w: np.abs(x) * x.max(0)),
+    "repeated twice": (
+        "ttl.math.exp(ttl.math.broadcast(w, dims=[0], shape=(2, 3))) * ttl.math.broadcast(w * 2.0, dims=[0], shape=(2, 3)) + x",
+        lambda x, w: np.exp(w) * w * 2 + x,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metal", RELEASES)
+@pytest.mark.parametrize(
+    ("dtypes", "asked"), [("bf16 bf16 bf16", True), ("bf16 bfp8_b bf16", True), ("f32 bf16 f32", None), ("bf16 bf16 f32", None)], ids=str
+)
+@pytest.mark.parametrize("body", ROW_BODIES)
+def test_rows_into_a_32_bit_dst(kernels, block_kernels, body, dtypes, asked, metal):
+    """The source registers repeat rows wrong into 32 bits, and before 0.78 the vector unit cannot: they get there as f32 tiles."""
+    x_dtype, w_dtype, y_dtype = dtypes.split()
+    generator = np.random.default_rng(9)
+    x, w = generator.uniform(-1, 1, (64, 96)), generator.integers(-8, 8, (32, 96)) / 8
+    x = x.astype(ml_dtypes.bfloat16).astype(np.float64)
+    value, reference = ROW_BODIES[body]
+    cast = value if x_dtype == y_dtype else f"ttl.math.typecast({value}, '{y_dtype}')"
+    source = block_kernels.single_block({"x": (2, 3), "w": (1, 3)}, [(2, 3)], f"o0.store({cast})")
+    program, y = run(kernels, source, [(x, x_dtype), (w, w_dtype)], (64, 96), y_dtype, metal=metal, fp32_dest_acc=asked)
+    assert program.config.fp32_dest_acc_en
+    expected = reference(x, w[:1].astype(np.float64))
+    assert np.max(np.abs(y - expected)) <= 2**-7 * np.max(np.abs(expected))
+
+
 @pytest.mark.parametrize("metal", RELEASES)
 def test_products_of_single_tiles(kernels, block_kernels, metal):
     """Since 0.69 matmul_tiles does not take the transposition, which its init has."""

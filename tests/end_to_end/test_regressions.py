@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import block_kernels
-from tilewright.diagnostics import KernelError
 from tilewright.native import driver
 from tilewright.sim.run import simulate
 
@@ -127,12 +126,6 @@ def test_values(kernels, name):
     for found, other, want in zip(results, native, expected, strict=True):
         assert np.abs(found.astype(np.float64) - want).max() <= 0.02 * np.abs(want).max()
         assert found.tobytes() == other.tobytes()
-
-
-def test_row_into_32_bit_dst_of_an_old_release_is_refused(kernels, make_array):
-    source = block_kernels.single_block({"r": (1, 3)}, [(2, 3)], CASES["row into 32-bit DST, asked for"][2])
-    with pytest.raises(KernelError, match=r"TW401.*\n.*kernel.*\n(.*\n)*.*0\.78 or newer"):
-        kernels.compile(source, make_array((1, 3), "bf16"), make_array((2, 3), "bf16"), fp32_dest_acc=True, metal="0.69")
 
 
 @pytest.mark.parametrize("full_sync", [False, True])
