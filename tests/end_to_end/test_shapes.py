@@ -5,6 +5,7 @@ Bounds come from `rounding.py`: the rounding model adds up what each op may be o
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilewright.diagnostics import KernelError
@@ -115,3 +116,21 @@ def test_no_answer_is_an_error_with_its_line(kernels, make_array, allocator):
     with pytest.raises(KernelError) as caught:
         kernels.elementwise({"out": "a + b"}, inputs, dst_capacity=1, allocator=allocator)
     assert "TW401" in str(caught.value) and "out_block.store(a + b)" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("allocator", ["optimal", "linear-scan"])
+def test_the_capacity_that_the_error_names_will_do(kernels, make_array, allocator, dtype):
+    """A selection reads three tiles in DST: two slots never hold it, three do, whatever stands around it."""
+    inputs = {name: make_array((2, 3), dtype, -1, 1) for name in "abc"}
+    outputs = {"out": "ttl.math.abs(ttl.math.where(a > b, a, c)) - b"}
+    with pytest.raises(KernelError) as caught:
+        kernels.elementwise(outputs, inputs, block=(2, 3), dst_capacity=2, allocator=allocator)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("TW401", "'where' alone needs 3 DST slots; there are 2")
+    assert found.help == "dst_capacity=3 or more, or leave it out"
+    assert found.span is not None and "where(a > b, a, c)" in str(caught.value)
+    _, results = kernels.elementwise(outputs, inputs, block=(2, 3), dst_capacity=3, allocator=allocator)
+    a, b, c = (array.astype(np.float64) for array in inputs.values())
+    error = np.abs(results["out"].astype(np.float64) - (np.abs(np.where(a > b, a, c)) - b)).max()
+    assert error <= {"bf16": 2**-7, "f32": 2**-22}[dtype]

@@ -22,9 +22,10 @@ from tilewright.records import record
 class OpDoesNotFit(Exception):
     """One op alone needs more slots than there are."""
 
-    def __init__(self, op: int, slots: int):
-        super().__init__(f"op {op} does not fit {slots} DST slots even alone")
+    def __init__(self, op: int, needed: int):
+        super().__init__(f"op {op} needs {needed} DST slots even alone")
         self.op = op
+        self.needed = needed
 
 
 @record(frozen=False)
@@ -338,7 +339,7 @@ def emit(plan: FixedOrder, slots: int, *, cuts: bool) -> list[Section] | None:
             if not cuts:
                 return None
             if reached == start:
-                raise OpDoesNotFit(plan.order[start], slots)
+                raise OpDoesNotFit(plan.order[start], _slots_alone(plan.problem, plan.order[start]))
             reached = _cheapest_cut(plan, start, reached)
             emitter = _Emitter(plan, slots, buffered, packed)
             emitter.run(start, reached)
@@ -352,6 +353,16 @@ def emit(plan: FixedOrder, slots: int, *, cuts: bool) -> list[Section] | None:
         if reached == count and packed >= plan.outputs:
             return sections
         start = reached
+
+
+def _slots_alone(problem: Problem, op: int) -> int:
+    """What an op takes with nothing else in DST: its operands there, and a slot that nobody has written where it needs one."""
+    forms = [form for form in problem.ops[op].forms if not (form.absorbs or form.repeats)]
+    slots = [
+        len({operand.value for operand in form.operands if operand.place is Place.DST}) + (form.result is ResultRule.ZEROED)
+        for form in forms
+    ]
+    return max(min(slots, default=0), problem.capacity + 1)
 
 
 def _cheapest_cut(plan: FixedOrder, start: int, reached: int) -> int:
@@ -394,12 +405,17 @@ def greedy_parts(problem: Problem, orders: Sequence[Sequence[int]]) -> tuple[Par
     plans = [FixedOrder(problem, order, facts) for order in orders]
     best: tuple[Rank, tuple[Part, ...]] | None = None
     fewest = 0  # buffers of plans that need more than there are
+    stuck: OpDoesNotFit | None = None  # at the op that needs most
     for cuts in (False, True):
         for _, slots in budgets(problem.capacity, problem.tiles):
             if cuts and slots < problem.capacity:
                 continue
             for plan in plans:
-                parts = _emitted(plan, slots, cuts=cuts)
+                try:
+                    parts = _emitted(plan, slots, cuts=cuts)
+                except OpDoesNotFit as error:
+                    stuck = max((stuck, error), key=lambda each: 0 if each is None else each.needed)
+                    continue
                 if parts is None:
                     continue
                 needed = buffers_needed(problem, parts)
@@ -419,18 +435,17 @@ def greedy_parts(problem: Problem, orders: Sequence[Sequence[int]]) -> tuple[Par
             capacity=problem.capacity,
             buffers=fewest,
         )
+    assert stuck is not None, "a cut in front of every op that fits alone is a plan"
     raise DoesNotFit(
-        f"an op needs more than the {problem.capacity} DST slots there are",
-        needed=problem.capacity + 1,
+        f"'{problem.ops[stuck.op].name}' alone needs {stuck.needed} DST slots; there are {problem.capacity}",
+        needed=stuck.needed,
         capacity=problem.capacity,
+        op=stuck.op,
     )
 
 
 def _emitted(plan: FixedOrder, slots: int, *, cuts: bool) -> tuple[Part, ...] | None:
-    try:
-        sections = emit(plan, slots, cuts=cuts)
-    except OpDoesNotFit:
-        return None
+    sections = emit(plan, slots, cuts=cuts)
     if sections is None:
         return None
     return without_unread_spills(plan.problem, [_part(plan.problem, section) for section in sections])

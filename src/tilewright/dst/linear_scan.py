@@ -303,11 +303,12 @@ Schedule = Literal["auto", "source", "lars"]
 class DoesNotFit(Exception):
     """There are fewer slots than needed, or fewer intermediate buffers than the only plans found would use."""
 
-    def __init__(self, reason: str, *, needed: int, capacity: int, buffers: int = 0):
+    def __init__(self, reason: str, *, needed: int, capacity: int, buffers: int = 0, op: int | None = None):
         super().__init__(reason)
         self.needed = needed
         self.capacity = capacity
         self.buffers = buffers  # that would do, if it is buffers that are short
+        self.op = op  # the one that needs these slots by itself
 
 
 @record

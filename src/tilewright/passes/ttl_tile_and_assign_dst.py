@@ -164,7 +164,10 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
         if error.buffers:
             advice = "store some of its values in buffers of your own that are free by then, or use smaller blocks"
             raise fail("TW301", str(error), place, help=advice) from None
-        raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
+        if error.op is not None:
+            place = span_of(region.ops[error.op]) or place
+        advice = "full_sync=True" if options.dst_capacity is None else f"dst_capacity={error.needed} or more, or leave it out"
+        raise fail("TW401", str(error), place, help=advice) from None
 
 
 def _is_read_next(compute: ComputeOp) -> bool:

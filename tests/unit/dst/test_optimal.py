@@ -203,9 +203,15 @@ def test_linear_scan_falls_back_and_says_so(bodies) -> None:
 
 def test_an_op_too_large_for_dst_is_an_error() -> None:
     form = Form(key="op", operands=tuple(Operand(v, Place.DST) for v in range(3)), result=ResultRule.FREE)
-    problem = Problem(leaves=(Leaf(),) * 3, ops=(Op(operands=(0, 1, 2), forms=(form,)),), outputs=(3,), capacity=2)
-    with pytest.raises(DoesNotFit):
-        allocate(problem)
+    small = Form(key="small", operands=(Operand(3, Place.DST),), result=ResultRule.IN_PLACE, reuses=0)
+    ops = (Op(operands=(0, 1, 2), forms=(form,), name="select"), Op(operands=(3,), forms=(small,), name="small"))
+    problem = Problem(leaves=(Leaf(),) * 3, ops=ops, outputs=(4,), capacity=2)
+    for allocator in ("optimal", "linear-scan", "lars"):
+        with pytest.raises(DoesNotFit, match="'select' alone needs 3 DST slots; there are 2") as error:
+            allocate(problem, allocator)
+        assert (error.value.op, error.value.needed) == (0, 3)
+    enough = replace(problem, capacity=3)
+    check(enough, allocate(enough))
 
 
 def test_allocation_is_deterministic(bodies) -> None:
