@@ -109,7 +109,7 @@ def test_cpp_of_each_release(kernels, row, metal, arch):
             program = compiled(kernels, text, row, dtype, metal=metal, arch=arch)
         except KernelError as error:
             first = error.diagnostics[0]
-            assert first.code == "TW401" and newer in first.help, str(error)
+            assert first.code == "TW405" and newer in first.help, str(error)
             assert "out_block.store" in str(error) and first.span is not None
             return
         assert not any(f"{form.call}(" in program.cpp["compute"] for form in row.forms if form.call not in ("exp_tile",))

@@ -86,6 +86,6 @@ def test_no_option_makes_them_inexact(kernels):
 
 def test_a_release_that_cannot_is_told(kernels):
     x = np.zeros((32, 32), np.int32)
-    with pytest.raises(KernelError, match="TW401") as caught:
+    with pytest.raises(KernelError, match="TW405") as caught:
         kernels.compile(KERNEL.replace("FUNCTION", "ttl.math.reduce_max(block, dims=[1])"), x, x.copy(), metal="0.69")
     assert "choose 0.78 or newer" in (caught.value.diagnostics[0].help or "")

@@ -395,7 +395,7 @@ def reduced(
     if exact and dtype == "f32":
         if release_key(thread.build.metal) < SFPU_REDUCE_SINCE:
             message = f"ttnn {thread.build.metal} cannot reduce f32 without losing bits, which this function relies on"
-            raise thread.problem("TW401", message, help="choose 0.78 or newer")
+            raise thread.problem("TW405", message, help="choose 0.78 or newer")
         attributes["exact"] = UnitAttr()
     return emit(thread, ReduceOp, operands, shape, COMPUTED_AS[dtype], attributes)
 

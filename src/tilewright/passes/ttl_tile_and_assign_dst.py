@@ -156,7 +156,7 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
     for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
         if not problem_op.forms:
             message = f"no unit can run '{problem_op.name}' on these operands"
-            raise fail("TW401", message, span_of(op), help=_missing(op, options.metal))
+            raise fail("TW405", message, span_of(op), help=_missing(op, options.metal))
     try:
         return allocate(region.problem, allocator=options.allocator, schedule=options.schedule)  # pyright: ignore
     except DoesNotFit as error:
