@@ -149,6 +149,26 @@ def test_rows_into_a_32_bit_dst(kernels, block_kernels, body, dtypes, asked, met
 
 
 @pytest.mark.parametrize("metal", RELEASES)
+@pytest.mark.parametrize("looped", [False, True])
+def test_a_broadcast_behind_a_reduction_of_several_tiles(kernels, block_kernels, looped, metal):
+    """Until 0.78 its init takes the mask off the packer, which gets it back before the loop that packs, and in every turn."""
+    m = f"ttl.math.reduce_max({'w' if looped else 'x'}, dims=[0, 1])"
+    value = f"ttl.math.tanh({m}) + ttl.math.reduce_max(ttl.math.exp(x), dims=[0])"
+    x, w = (np.random.default_rng(seed).integers(-64, 33, (160, 64)) / 32 for seed in (10, 11))
+    if looped:
+        source = LOOP.format(body=f"out.store({value})")
+        _, y = run(kernels, source, [(x, "bf16"), (w[:, :32], "bf16")], (160, 64), "bf16", metal=metal)
+        blocks = [(x[top : top + 32], w[top : top + 32, :32], y[top]) for top in range(0, 160, 32)]
+    else:
+        source = block_kernels.single_block({"x": (2, 2)}, [(1, 2)], f"o0.store({value})")
+        _, y = run(kernels, source, [(x[:64], "bf16")], (32, 64), "bf16", metal=metal)
+        blocks = [(x[:64], x[:64], y[0])]
+    for data, other, found in blocks:
+        expected = np.tanh(other.max()) + np.exp(data).max(0)
+        assert np.max(np.abs(found - expected)) <= 2**-7 * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize("metal", RELEASES)
 def test_products_of_single_tiles(kernels, block_kernels, metal):
     """Since 0.69 matmul_tiles does not take the transposition, which its init has."""
     generator = np.random.default_rng(8)

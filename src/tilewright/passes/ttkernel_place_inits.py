@@ -90,7 +90,7 @@ class _Placement:
         self.products: set[Operation] = set()  # calls behind which the vector unit needs its init again
         self.foreign: set[Operation] = set()  # the author's own C++
         self.openers: dict[Operation, Requirement] = {}  # acquires of sections that start DST anew, and the init that does so
-        self.masks: dict[str, Requirement] = {}  # what masks the packer, by key
+        self.masks = False  # whether any call masks the packer
 
     def run(self) -> None:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
@@ -101,6 +101,8 @@ class _Placement:
         inits: list[KernelCallOp] = []
         pending: Operation | None = None
         acquire: Operation | None = None
+        masking: dict[str, tuple[Requirement, ...]] = {}  # what reductions of this section need, by the mask it gives the packer
+        lost = False  # whether an init behind them has started the packer anew
         for op in calls:
             if op.CALL.name in STARTUPS:
                 continue
@@ -109,14 +111,18 @@ class _Placement:
                 pending = op
                 continue
             if op.CALL.name == "tile_regs_acquire":
-                acquire = op
+                acquire, masking, lost = op, {}, False
             found = requirements(op, pending, tables=tables)
             if found:
                 math.append(op)
             if acquire is not None and pending is not None and pending.name == f"ttkernel.{FULL_INIT}":
                 self.openers.setdefault(acquire, next(need for need in found if need.state == "fpu"))
+                lost = True
             if op.CALL.name == "reduce_tile":
-                self.masks.update({need.key: need for need in found if need.state == "edge"})
+                masking |= {need.key: _of_reduction(found) for need in found if need.state == "edge"}
+                self.masks, lost = True, False
+            elif lost:  # what packs their results masks it again
+                found = tuple(each for need in found for each in _masked_again(need, masking))
             if not self.hoist:
                 found = tuple(need for need in found if need.state not in ENGINES)
                 if pending is not None:
@@ -251,8 +257,6 @@ class _Placement:
         current = state.get(need.state)
         if current == need.key or (need.key == ANY and current is not None):
             return
-        if need.state == "edge" and before not in self.own_init and before.name == PACK:
-            need = self.masks.get(need.key, need)  # an init between the reduction and here has started the packer anew
         if self.hoist or need.state != "edge" or need.key == WHOLE_TILES:  # else the reduction's own init masks the packer
             insert_before(_made(need, before), self.own_init.get(before, before))
         self._note(need, state)
@@ -349,7 +353,15 @@ def _made(need: Requirement, before: Operation) -> Operation:
         raise fail("TW603", f"{where} has no init in front of it", place_of(before), help=remedy) from None
 
 
-PACK = "ttkernel.pack_tile"
+def _of_reduction(needs: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    """Its init sets up the matrix unit and masks the packer."""
+    return tuple(need for need in needs if need.state in ("fpu", "edge"))
+
+
+def _masked_again(need: Requirement, masking: dict[str, tuple[Requirement, ...]]) -> tuple[Requirement, ...]:
+    return masking.get(need.key, (need,)) if need.state == "edge" else (need,)
+
+
 PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkernel.my_core", "arith.constant")
 
 
