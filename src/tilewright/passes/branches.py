@@ -42,10 +42,12 @@ def fold_branch(branch: IfOp, *, taken: bool) -> None:
 def erase_unread(value: SSAValue) -> None:
     """Takes out arithmetic that nobody reads any longer."""
     owner = value.owner
-    if isinstance(owner, Operation) and owner.dialect_name() == "arith" and all(each.first_use is None for each in owner.results):
+    if not isinstance(owner, Operation) or owner.dialect_name() != "arith":
+        return
+    if owner.parent is not None and all(each.first_use is None for each in owner.results):
         operands = list(owner.operands)
         erase(owner)
-        for operand in operands:
+        for operand in operands:  # two of them may be one value
             erase_unread(operand)
 
 
