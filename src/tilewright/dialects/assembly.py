@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -17,6 +16,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects.attributes import NOWHERE, CBType, int_list, int_value, is_integer_attr, text_value
+from tilewright.dialects.loading import InheritedKind
 from tilewright.dialects.tile_op import Param, TileOp
 from tilewright.dialects.walking import uses_of
 
@@ -240,17 +240,6 @@ def _looks_like(parser: Parser, matches: Callable[[], object]) -> bool:
         return bool(matches())
     finally:
         state.current_token, state.lexer.pos = saved
-
-
-class InheritedKind(ABCMeta):
-    """``isinstance`` by inheritance alone.
-
-    xDSL's nodes are abstract base classes. Asking whether an op is one of those may look at all their subclasses, and passes ask
-    thousands of times.
-    """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
 
 
 ONE_INDEX = (IndexType, "gives one index")
