@@ -38,13 +38,16 @@ class Count(IntEnum):
 
     def __or__(self, other: int) -> Count:
         """What a place holds that is reached with either."""
-        if self == other or other == Count.EITHER:
-            return self
-        return Count(other) if self == Count.EITHER else Count.UNKNOWN
+        return JOINED[self][other]
+
+
+JOINED = [[first if second in (first, Count.EITHER) else Count.UNKNOWN for second in Count] for first in Count]
+JOINED[Count.EITHER] = list(Count)
 
 
 Extent = tuple[Count, Count]  # of rows and of columns
 Key = tuple[int, str, int]  # buffer, wait or reserve, and its number: the same in every translation
+Place = tuple[int, Key]  # in which thread
 EITHER: Extent = (Count.EITHER, Count.EITHER)
 FULL: Extent = (Count.ALL, Count.ALL)
 
@@ -67,12 +70,17 @@ class Site:
     """One ``wait()`` or ``reserve()`` as the source has it; loops run it several times."""
 
     buffer: CircularBuffer
-    number: int  # among the waits or reserves of its buffer in this thread
+    place: Place
     span: Span
     assumed: Extent = EITHER  # of what a wait gets, or of a sum that grows in a reserved block
     contents: list[tuple[Extent | int, IRBlock, Span]] = field(default_factory=list[tuple[Extent | int, IRBlock, Span]])
     accumulates: bool = False
     makers: tuple[Site, ...] = ()  # of a wait: what it gets is known without asking who runs when
+
+    @property
+    def number(self) -> int:
+        """Among the waits or reserves of its buffer in this thread."""
+        return self.place[1][2]
 
     def store(self, content: Extent | int, place: IRBlock, span: Span, accumulate: bool = False) -> None:
         """``content``: an extent, or the number of the net it was received through."""
@@ -93,20 +101,21 @@ class ThreadSites:
     """The acquires of one translation of a thread."""
 
     kernel: KernelExtents
+    thread: int
     sites: dict[Operation, Site] = field(default_factory=dict[Operation, Site])
     by_buffer: dict[tuple[int, str], list[Site]] = field(default_factory=dict[tuple[int, str], list[Site]])
     sends: list[tuple[int, Site]] = field(default_factory=list[tuple[int, Site]])
 
     def acquire(self, kind: str, buffer: CircularBuffer, op: Operation, span: Span) -> Site:
         others = self.by_buffer.setdefault((buffer.index, kind), [])
-        site = self.sites[op] = Site(buffer, len(others), span)
+        site = self.sites[op] = Site(buffer, (self.thread, (buffer.index, kind, len(others))), span)
         others.append(site)
-        site.assumed = self.kernel.assumption(kind, site)
+        site.assumed = self.kernel.assumption(site)
         return site
 
     def keyed(self) -> Iterator[tuple[Key, Site]]:
-        for (index, kind), sites in self.by_buffer.items():
-            yield from (((index, kind, site.number), site) for site in sites)
+        for sites in self.by_buffer.values():
+            yield from ((site.place[1], site) for site in sites)
 
 
 @record(frozen=False, eq=False)
@@ -120,27 +129,30 @@ class KernelExtents:
     reasons: dict[Key, tuple[Span, ...]] = field(default_factory=dict[Key, tuple[Span, ...]])
     nets: dict[int, Extent] = field(default_factory=dict[int, Extent])  # what the threads translated so far send through each
     traces: list[Traces] | None = None  # of groups of cores, once somebody asked; as the functions stand
+    acquires: object = None  # how many the compute thread has of each buffer, with which loops unrolled
+    matches: dict[Place, list[Place | None] | None] = field(default_factory=dict[Place, "list[Place | None] | None"])
 
     def thread(self, number: int = 0, unrolled: Iterable[Span] = ()) -> ThreadSites:
         """For a translation that starts now; it replaces an earlier one."""
         self.unrolled = frozenset(unrolled)
         self.threads.pop(number, None)
         self.nets = self._through_nets(())
-        self.threads[number] = ThreadSites(self)
+        self.threads[number] = ThreadSites(self, number)
         return self.threads[number]
 
-    def assumption(self, kind: str, site: Site) -> Extent:
+    def assumption(self, site: Site) -> Extent:
         assumed = self.assumed.get(self.unrolled)
+        key = site.place[1]
         if assumed is not None:
-            return assumed.get((site.buffer.index, kind, site.number), EITHER)
-        if kind == "reserve":
+            return assumed.get(key, EITHER)
+        if key[1] == "reserve":
             return EITHER
         # Most likely it is what the reserve of the same number stored, or the last one so far.
         filled = self._reserves(site.buffer)
         return filled[min(site.number, len(filled) - 1)].extent(self.nets) if filled else EITHER
 
-    def reason(self, kind: str, site: Site) -> tuple[Span, ...]:
-        return self.reasons.get((site.buffer.index, kind, site.number), ())
+    def reason(self, site: Site) -> tuple[Span, ...]:
+        return self.reasons.get(site.place[1], ())
 
     def settled(self, compute: int, functions: Sequence[FuncOp]) -> bool:
         """Whether the assumptions of the last translation held; if not, they are what it found.
@@ -150,6 +162,9 @@ class KernelExtents:
         """
         thread = self.threads[compute]
         self.traces = None
+        acquires = self.unrolled, [(each, len(sites)) for each, sites in thread.by_buffer.items()]
+        if acquires != self.acquires:  # else who runs when is as it was: what is assumed about extents does not change that
+            self.acquires, self.matches = acquires, {}
         before = self.assumed.get(self.unrolled)
         nets = self._through_nets(functions)
         found: dict[Key, Extent] = {}
@@ -204,6 +219,17 @@ class KernelExtents:
     def _matched(self, wait: Site, functions: Sequence[FuncOp]) -> list[Site | None] | None:
         if not functions:
             return None
+        if wait.place not in self.matches:
+            found = self._match(wait, functions)
+            self.matches[wait.place] = None if found is None else [None if maker is None else maker.place for maker in found]
+        places = self.matches[wait.place]
+        return None if places is None else [None if place is None else self._at(place) for place in places]
+
+    def _at(self, place: Place) -> Site:
+        thread, (buffer, kind, number) = place
+        return self.threads[thread].by_buffer[buffer, kind][number]
+
+    def _match(self, wait: Site, functions: Sequence[FuncOp]) -> list[Site | None] | None:
         if self.traces is None:
             try:
                 self.traces = list(core_groups([trace_thread(function) for function in functions], self.grid))

@@ -54,7 +54,7 @@ def acquire(thread: ThreadBuilder, buffer: CircularBuffer, kind: str) -> Block:
     held = Acquisition(buffer, kind, span, site=site)
     held.block = Block(ssa, buffer.shape, buffer.dtype, held)
     if thread.kind == "compute" and kind == "wait":
-        held.block.with_extent(site.assumed, thread.sites.kernel.reason(kind, site))
+        held.block.with_extent(site.assumed, thread.sites.kernel.reason(site))
     thread.held.append(held)
     return held.block
 

@@ -310,9 +310,10 @@ def erase_unused_arithmetic(block: IRBlock) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 erase_unused_arithmetic(inner)
-        if type(op) in FREE_OPS and not any(result.uses for result in op.results):
-            erase(op)
-        elif isinstance(op, scf.IfOp):
+        if type(op) in FREE_OPS:
+            if all(result.first_use is None for result in op.results):
+                erase(op)
+        elif type(op) is scf.IfOp:
             _drop_empty_else(op)
 
 

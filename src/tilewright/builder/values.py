@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import TensorType
@@ -211,8 +212,9 @@ def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
 MATRICES_APART = "matrices of a block are not told apart: loop over them, with blocks of one matrix each"
 
 
-def value_type(shape: Sequence[int], dtype: str) -> TensorType[Attribute]:
-    return block_type(folded(tuple(shape)), dtype)
+@lru_cache(maxsize=1024)
+def value_type(shape: tuple[int, ...], dtype: str) -> TensorType[Attribute]:
+    return block_type(folded(shape), dtype)
 
 
 def fold(block: Block) -> Block:

@@ -44,19 +44,12 @@ from tilewright.records import record
 
 
 class Evaluator(Thread):
-    """The parts of the visitor as one."""
+    """The parts of the visitor as one: each is a function of the thread."""
 
-    def evaluate(self, node: ast.expr) -> Any:
-        return expressions.evaluate(self, node)
-
-    def execute(self, body: list[ast.stmt]) -> None:
-        statements.execute(self, body)
-
-    def combine(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
-        return expressions.binary(self, symbol, left, right, node)
-
-    def invoke(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        return calls.invoke(self, callee, args, named, node)
+    evaluate = expressions.evaluate
+    execute = statements.execute
+    combine = expressions.binary
+    invoke = calls.invoke
 
 
 ROLES = ("reader", "writer")

@@ -116,6 +116,8 @@ def _called(
 
 def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
     """The function behind a method, a ``functools.partial`` or an object of the user's that can be called."""
+    if isinstance(callee, (BoundMethod, LanguageFunction)):  # as most are
+        return callee, args, named
     while isinstance(callee, (functools.partial, Deferred)):
         if isinstance(callee, functools.partial):
             args, named = [*callee.args, *args], {**callee.keywords, **named}

@@ -72,6 +72,8 @@ def _second_name(scope: Scope, until: Operation | None) -> Scope:
 
 def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
     """Operands that meet: names and fills whose type was open take that of the block beside them."""
+    if not any(isinstance(value, Scope) or (isinstance(value, Block) and value.weak is not None) for value in values):
+        return list(values)
     like = next((value for value in values if isinstance(value, Block) and value.weak is None), None)
     like = like or next((value for value in values if isinstance(value, Block)), None)
     found: list[Any] = []

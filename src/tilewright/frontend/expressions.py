@@ -7,6 +7,7 @@ import builtins
 import operator
 import types
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from tilewright.builder import blocks, functions
@@ -21,6 +22,7 @@ from tilewright.frontend.thread import (
     RUNTIME_VALUES,
     BoundMethod,
     LocalFunction,
+    Parted,
     Scope,
     Thread,
     Unusable,
@@ -65,6 +67,13 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
+
+
+@lru_cache(maxsize=256)
+def _methods(kind: type) -> tuple[str, ...]:
+    return next((methods for known, methods in METHODS.items() if issubclass(kind, known)), ())
+
+
 # What arrays of other libraries have, and the function that does it for blocks.
 ARRAY_METHODS = {"T": "transpose", "mT": "transpose", "t": "transpose", "astype": "typecast", "to": "typecast"}
 # What a buffer or block has and a tensor has not: what was meant.
@@ -87,19 +96,22 @@ def evaluate(thread: Thread, node: ast.expr) -> Any:
 
 
 def _name(thread: Thread, node: ast.Name) -> Any:
-    frame = thread.frame
-    if node.id in frame.names or node.id in frame.outer:
-        own = node.id in frame.names
+    frame = thread.frames[-1]
+    own = node.id in frame.names
+    try:
         value = frame.names[node.id] if own else frame.outer[node.id]
-        if isinstance(value, Unusable):
-            raise without_value(thread, node.id, value, node)
+    except KeyError:
+        if hasattr(builtins, node.id):
+            return getattr(builtins, node.id)
+        raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=_name_instead(thread, node.id)) from None
+    kind = class_of(value)
+    if kind is Unusable:
+        raise without_value(thread, node.id, value, node)
+    if kind is Choice or kind is Parted:
         value = choices.settled(thread, value, node)
-        if isinstance(value, Scope):
-            return carried.read(thread, value, None, node)
-        return value if own else of_thread(thread, value, node)
-    if hasattr(builtins, node.id):
-        return getattr(builtins, node.id)
-    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=_name_instead(thread, node.id))
+    elif kind is Scope:
+        return carried.read(thread, value, None, node)
+    return value if own else of_thread(thread, value, node)
 
 
 def _name_instead(thread: Thread, word: str) -> str:
@@ -121,9 +133,9 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     owner = evaluate(thread, node.value)
     if isinstance(owner, Scope) and node.attr == "shape" and isinstance(owner.carried.start, Block):
         return owner.carried.start.shape  # known before its dtype is
-    for kind, methods in METHODS.items():
-        if isinstance(owner, kind) and node.attr in methods:
-            return BoundMethod(owner, node.attr)
+    kind = class_of(owner)
+    if node.attr in _methods(kind):
+        return BoundMethod(owner, node.attr)
     if isinstance(owner, PipeEnd):
         thread.at(node)
         return pipe_attribute(thread, owner, node.attr)
@@ -154,7 +166,7 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
 def _what_it_has(owner: Any, word: str) -> str:
     import difflib
 
-    names = next((methods for kind, methods in METHODS.items() if isinstance(owner, kind)), ())
+    names = _methods(class_of(owner))
     if isinstance(owner, Block):
         names += ("shape", "dtype")
     close = difflib.get_close_matches(word, names, 1, 0.5)

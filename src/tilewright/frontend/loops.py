@@ -16,7 +16,7 @@ from tilewright.builder.thread import Turns
 from tilewright.builder.values import Block, CountedLoop, described
 from tilewright.frontend import carried, choices
 from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
-from tilewright.frontend.syntax import loop_body, loop_names, steps
+from tilewright.frontend.syntax import loop_body, loop_names, replaced_names, steps
 from tilewright.frontend.thread import DynamicRange, Generated, LeaveBody, Parted, Thread, Unusable, truth
 from tilewright.grid import cores_of
 from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, leaves, make, replaced
@@ -256,12 +256,7 @@ def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
         for name in assigned
         if isinstance(block := thread.frame.names.get(name), Block) and block.held is not None and block.held.kind == "reserve"
     }
-    if not reserved:
-        return reserved
-    nodes = [node for statement in loop.body for node in ast.walk(statement)]
-    targets = [node.target for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)]
-    stores = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return reserved - {node.id for node in stores if node not in targets}
+    return reserved and reserved - replaced_names(loop)
 
 
 def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value, step: int, backwards: bool) -> Value:

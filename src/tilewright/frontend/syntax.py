@@ -87,6 +87,20 @@ def loop_names(loop: ast.For | ast.While) -> tuple[set[str], set[str]]:
     return known
 
 
+REPLACED = "tilewright_replaced"
+
+
+def replaced_names(loop: ast.For) -> set[str]:
+    """What a loop's body assigns by other statements than ``name += …``; kept with the node."""
+    known = loop.__dict__.get(REPLACED)
+    if known is None:
+        nodes = [node for statement in loop.body for node in ast.walk(statement)]
+        targets = [node.target for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)]
+        stores = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        known = loop.__dict__[REPLACED] = {node.id for node in stores if node not in targets}
+    return known
+
+
 def steps(loop: ast.For, name: str) -> list[int] | None:
     """What the statements of a loop add to ``name``, each of them a number; None if one does something else with it."""
     found: list[int] = []

@@ -27,7 +27,7 @@ from tilewright.integers import Value, is_dynamic, is_truth, make
 from tilewright.lang.cores import BodyInteger, BodyRemote, of_core
 from tilewright.lang.kernel import Build, RuntimeInteger, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
-from tilewright.narrowing import is_dict, is_slice
+from tilewright.narrowing import class_of, is_dict, is_slice
 from tilewright.records import record
 
 
@@ -209,19 +209,19 @@ class Thread(ThreadBuilder, ABC):
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
 
     @abstractmethod
-    def evaluate(self, node: ast.expr) -> Any:
+    def evaluate(self, /, node: ast.expr) -> Any:
         """The value of an expression: folded where it is known, IR where it is not."""
 
     @abstractmethod
-    def execute(self, body: list[ast.stmt]) -> None:
+    def execute(self, /, body: list[ast.stmt]) -> None:
         """Statements, up to a return."""
 
     @abstractmethod
-    def combine(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+    def combine(self, /, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
         """``left symbol right``."""
 
     @abstractmethod
-    def invoke(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    def invoke(self, /, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """A call with values, whoever makes it: the source, or Python's own function that was given ``callee``."""
 
     @property
@@ -238,12 +238,14 @@ class Thread(ThreadBuilder, ABC):
         return value
 
     def span(self, node: ast.AST) -> Span:
-        return self.frame.place or span_of_node(self.frame.file, node)
+        frame = self.frames[-1]
+        return frame.place or span_of_node(frame.file, node)
 
     def at(self, node: ast.AST) -> Span:
         """Ops made from now on carry this place, and so do messages about them."""
-        self.emitter.span = self.span(node)
-        return self.emitter.span
+        frame = self.frames[-1]
+        span = self.emitter.span = frame.place or span_of_node(frame.file, node)
+        return span
 
     def error(
         self, code: str, message: str, node: ast.AST, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()
@@ -294,12 +296,13 @@ def of_thread(thread: Thread, value: Any, node: ast.expr) -> Any:
 
 
 def _contains(value: Any) -> bool:
-    if is_slice(value):
+    kind = class_of(value)
+    if kind is slice:
         return any(_contains(part) for part in (value.start, value.stop, value.step))
-    if type(value) in (tuple, list):
-        return any(_contains(item) for item in cast("list[Any]", value))
-    if type(value) is dict:
-        return any(_contains(item) for item in cast("dict[Any, Any]", value).values())
+    if kind is tuple or kind is list:
+        return any(_contains(item) for item in value)
+    if kind is dict:
+        return any(_contains(item) for item in value.values())
     return isinstance(value, DEFERRED)
 
 

@@ -8,6 +8,7 @@ code must not call them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -211,10 +212,12 @@ class FunctionFamily:
         return f"ttl.{self._name}"
 
 
-def function_names() -> tuple[str, ...]:
+@cache
+def function_names() -> dict[str, None]:
+    """In the order of the tables."""
     from tilewright.dialects.tile_ops import BY_PYTHON, COMPOSITE_BY_PYTHON
 
-    return (*BY_PYTHON, *COMPOSITE_BY_PYTHON, *BLOCK_FUNCTIONS)
+    return dict.fromkeys((*BY_PYTHON, *COMPOSITE_BY_PYTHON, *BLOCK_FUNCTIONS))
 
 
 def find_function(name: str) -> str | None:
