@@ -73,7 +73,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now", on=(SECOND_BLOCK,)),
         Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers", on=("allocation_group", CROWDED)),
-        Pass("ttl-deepen-buffers", "all buffers are there; what is judged next is their depth", on=(SECOND_BLOCK,)),
+        Pass("ttl-deepen-buffers", "all buffers are there; what is judged next is their depth", on=("tiles", "ttl.cb_publish")),
         Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it", on=(SHARD,)),
         Pass("ttl-start-receives-early", "a ring that sends first would stand still", on=("ttl.net_pipe",)),
         Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts", on=("ttl.tensor_slice",)),
@@ -238,7 +238,10 @@ def remaining(module: ModuleOp) -> list[str]:
 
 def applies(name: str, census: Census, context: PassContext) -> bool:
     wanted = BY_NAME[name].on
-    return not wanted or any(census.holds(word, context) for word in wanted)
+    for word in wanted:
+        if census.holds(word, context):
+            return True
+    return not wanted
 
 
 def run_pass(name: str, module: ModuleOp, context: PassContext, census: Census | None = None) -> None:
@@ -249,6 +252,7 @@ def run_pass(name: str, module: ModuleOp, context: PassContext, census: Census |
         seconds, changed = _timed(name, module, context)
         if changed:
             census.forget()
+            context.threads.clear()
     text = census.text if context.trace.keep_ir else ""
     context.trace.stages.append(Stage(name=name, seconds=seconds, ir=text))
 

@@ -38,9 +38,16 @@ def load_xdsl() -> None:
     if FIRST in sys.modules:
         return
     with collection_paused(), defined_quickly("xdsl", "tilewright.dialects"), formats_read_late():
-        _ask_inheritance_alone([kind for kind in vars(import_module(NODES)).values() if type(kind) is ABCMeta])
+        _in_less_time(import_module(NODES))
         for part in (*PARTS, OURS):
             import_module(part)
+
+
+def _in_less_time(nodes: Any) -> None:
+    """What is asked most of values and ops: which kind they are, and whether they are the same, as every object says it."""
+    _ask_inheritance_alone(list(nodes.__dict__.values()))
+    for kind in (nodes.SSAValue, nodes._IRNode, nodes.Use, import_module("xdsl.irdl").IRDLOperation):
+        kind.__eq__, kind.__hash__ = object.__eq__, object.__hash__
 
 
 def _ask_inheritance_alone(kinds: list[Any]) -> None:

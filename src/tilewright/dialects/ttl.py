@@ -72,7 +72,7 @@ class _BlockOp(FlatOp):
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:
     assert is_tensor_type(kind)
-    return kind.get_shape()
+    return tuple([size.data for size in kind.shape.data])
 
 
 def dtype_of(kind: Attribute) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
@@ -41,6 +41,26 @@ def block_ops(block: Block) -> list[Operation]:
         found.append(op)
         op = op._next_op  # pyright: ignore[reportPrivateUsage]
     return found
+
+
+def users(value: SSAValue) -> list[Operation]:
+    """Who takes a value, once per operand, as it stands now. ``value.uses`` takes an object and three calls per use."""
+    found: list[Operation] = []
+    use = value.first_use
+    while use is not None:
+        found.append(use._operation)  # pyright: ignore[reportPrivateUsage]
+        use = use._next_use  # pyright: ignore[reportPrivateUsage]
+    return found
+
+
+def inherits(*kinds: type[Operation]) -> Callable[[type], bool]:
+    """Whether a class of ops is one of these or derives from one: ``isinstance`` asks each of them anew, about every op."""
+
+    @cache
+    def derives(kind: type) -> bool:
+        return issubclass(kind, kinds)
+
+    return derives
 
 
 def _collect(root: Operation, found: list[Operation]) -> None:

@@ -30,7 +30,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import block_ops, of_kind, operations, place_of
+from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, place_of, users
 from tilewright.records import record
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -46,6 +46,7 @@ WORDS: dict[type[Operation], str] = {
     PublishCBOp: "push",
 }
 SIDES = {kind: {"pop": "wait", "push": "reserve"}.get(word, word) for kind, word in WORDS.items()}
+is_access = inherits(StoreOp, ReadElementOp, WriteElementOp, ExternCallOp)
 NO_MEMORY = -1  # of a block that lies in no buffer
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
@@ -98,8 +99,9 @@ def functions_of(module: ModuleOp) -> list[FuncOp]:
 
 
 def bind_of(queue: SSAValue) -> BindCBOp:
-    assert isinstance(queue.owner, BindCBOp)
-    return queue.owner
+    bind = queue.owner
+    assert isinstance(bind, BindCBOp)
+    return bind
 
 
 def buffer_name(op: Operation) -> str:
@@ -117,15 +119,16 @@ def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
     found: dict[int, Buffer] = {}
     for function in functions_of(module):
         for op in operations(function):
-            if isinstance(op, BindCBOp):
-                kind = buffer_type_of(op.results[0])
-                buffer = found.setdefault(op.cb_index, Buffer(op.cb_index, name_of(op, f"cb{op.cb_index}"), kind))
-                buffer.binds.append(op)
+            if type(op) is BindCBOp:
+                index = op.cb_index
+                if index not in found:
+                    found[index] = Buffer(index, name_of(op, f"cb{index}"), buffer_type_of(op.results[0]))
+                found[index].binds.append(op)
             elif type(op) in HANDOVERS:
                 index, side = key_of(op)
-                users = found[index].consumers if side == "wait" else found[index].producers
-                if function not in users:
-                    users.append(function)
+                threads = found[index].consumers if side == "wait" else found[index].producers
+                if function not in threads:
+                    threads.append(function)
     return dict(sorted(found.items()))
 
 
@@ -150,7 +153,7 @@ def only_store(reserve: Operation) -> StoreOp | None:
 
 def attached(acquire: Operation) -> list[AttachCBOp]:
     """The blocks an acquire gives, as the thread uses them."""
-    return [use.operation for use in acquire.results[0].uses if isinstance(use.operation, AttachCBOp)]
+    return [user for user in users(acquire.results[0]) if isinstance(user, AttachCBOp)]
 
 
 def acquire_of(value: SSAValue) -> Operation | None:
@@ -193,19 +196,18 @@ def effects(value: SSAValue) -> Iterator[Operation]:
     seen: set[Operation] = set()
     pending = [value]
     while pending:
-        for use in pending.pop().uses:
-            user = use.operation
+        for user in users(pending.pop()):
             if user in seen:
                 continue
             seen.add(user)
-            if isinstance(user, (StoreOp, ReadElementOp, WriteElementOp, ExternCallOp)):
+            if is_access(type(user)):
                 yield user
             elif isinstance(user, ComputeOp):
                 yield user
                 pending += user.results
             elif isinstance(user, CopyOp):
                 yield user
-                yield from (wait.operation for wait in user.results[0].uses if isinstance(wait.operation, WaitOp))
+                yield from (wait for wait in users(user.results[0]) if isinstance(wait, WaitOp))
             elif user.results:
                 pending += user.results
 

@@ -29,6 +29,9 @@ class PassContext:
     # What regions ask of the allocator, by region and configuration, each with what it was made from (`dst_problem`).
     problems: dict[Any, tuple[Any, Any]] = field(default_factory=dict[Any, "tuple[Any, Any]"])
 
+    # What threads say to each other, by thread (`communication_trace`), until a pass changes something.
+    threads: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
     @property
     def l1_left(self) -> int:
         """Bytes that buffers of the compiler may still take."""

@@ -8,8 +8,9 @@ compiler made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -58,7 +59,7 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import erase, insert_before, line_of, place_of
+from tilewright.dialects.walking import append, erase, insert_before, line_of, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import (
@@ -156,6 +157,7 @@ class RegionEmitter:
     def __init__(self, function: FuncOp) -> None:
         self.function = function
         self.idle: dict[tuple[tuple[int, ...], str], list[SSAValue]] = {}
+        self.indices: Iterator[int] | None = None  # of buffers that there are not yet
 
     def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:
         """Write everything in front of ``anchor``. ``targets`` are (value, block to store it in)."""
@@ -230,7 +232,8 @@ class RegionEmitter:
         key = (shape_of(value.type), dtype_of(value.type))
         if self.idle.get(key):
             return self.idle[key].pop()
-        index = compiler_buffers.next_index(self.function)
+        self.indices = self.indices or count(compiler_buffers.next_index(self.function))
+        index = next(self.indices)
         return compiler_buffers.bind(self.function, index, key[0], key[1], f"between_{index}", location)  # pyright: ignore
 
     def _compute(
@@ -252,7 +255,7 @@ class RegionEmitter:
             writer.write(op)
         identity = _identity(outputs[0])
         stored = [values[v] if v in values else arguments[v, _identity(v)] for v in results]
-        body.add_op(YieldOp.create(operands=stored))
+        append(YieldOp.create(operands=stored), body)
         maps = [map_ for _, map_ in actual] + [identity] * len(outputs)
         rank = identity.data.num_dims
         compute = ComputeOp([v for v, _ in actual], outputs, maps, ["parallel"] * rank, Region(body))
@@ -324,10 +327,12 @@ class _BodyWriter:
         self.values[op.results[0]] = self._add(kind, tiles, attributes, op)
 
     def _add(self, kind: type[Operation], tiles: Sequence[SSAValue], attributes: dict[str, Attribute], op: Operation) -> SSAValue:
-        attributes = {key: value for key, value in attributes.items() if key != KEEP_IN_DST} | pins_of(op)
+        if KEEP_IN_DST in attributes:
+            attributes = {key: value for key, value in attributes.items() if key != KEEP_IN_DST}
+        attributes |= pins_of(op)
         new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
         new.results[0].name_hint = op.results[0].name_hint
-        self.body.add_op(new)
+        append(new, self.body)
         return new.results[0]
 
     def _exact_reduction(self, op: ReduceOp, tile: SSAValue) -> None:
@@ -344,7 +349,7 @@ class _BodyWriter:
 
 def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
     if isinstance(op, TensorMathOp):
-        return TILE_OPS[op.SPEC.name], dict(op.attributes)
+        return TILE_OPS[op.SPEC.name], op.attributes
     if isinstance(op, FillBlockOp):
         row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
         return TILE_OPS[row], {"value": op.attributes["value"]}

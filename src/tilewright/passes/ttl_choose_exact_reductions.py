@@ -40,15 +40,16 @@ NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        _choose(function, module, context)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    found = [_choose(function, module, context) for function in compute_functions(module)]
+    return any(found)
 
 
-def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> bool:
+    """Says whether anything changed."""
     options = context.options
     if options.fp32_dest_acc is False or release_key(options.metal) < SFPU_REDUCE_SINCE:
-        return
+        return False
     kept = _kept_in_dst(function)
     chosen = [op for op in operations(function) if isinstance(op, ReduceOp) and _may_be_exact(op)]
     chosen = [op for op in chosen if op.exact or options.f32_reductions == "exact"]
@@ -62,6 +63,7 @@ def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
         context.trace.decide(NAME, f"{counted(len(kept), 'reduction')} in DST, on the vector unit", detail)
     if chosen or kept:
         _clear(function, DemandedElements(function, module))
+    return bool(chosen or kept)
 
 
 def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:

@@ -28,6 +28,7 @@ from tilewright.dialects.walking import (
     operations,
     place_of,
     runs_after,
+    users,
 )
 from tilewright.passes.buffers import (
     ACQUIRES,
@@ -48,11 +49,13 @@ NAME = "ttl-complete-releases"
 Key = tuple[int, str]
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    known = len(context.trace.decisions)
     for function in functions_of(module):
         problems = _complete(function, context)
         if problems:
             context.unresolved.setdefault(function.sym_name.data, []).extend(problems)
+    return len(context.trace.decisions) > known  # every op that was put in is one
 
 
 def _complete(function: FuncOp, context: PassContext) -> list[Diagnostic]:
@@ -79,7 +82,7 @@ def _nothing_held(op: Operation) -> Diagnostic:
 
 def _insert_copy_waits(function: FuncOp, context: PassContext) -> None:
     for op in operations(function):
-        if not isinstance(op, CopyOp) or any(isinstance(use.operation, WaitOp) for use in op.results[0].uses):
+        if not isinstance(op, CopyOp) or any(isinstance(user, WaitOp) for user in users(op.results[0])):
             continue
         held = next((acquire for value in op.operands if (acquire := acquire_of(value)) is not None), None)
         if held is None:
@@ -126,18 +129,19 @@ class Completion:
                     held[key] = rest
                     if type(op) not in RELEASES and (_used_from(op, rest) or _used_in(op, gone[1:])):
                         self.problems.append(_shifted_inside(releases[0], [*gone[1:], *rest]))
-        order = {op: position for position, op in enumerate(block_ops(block))}
+        order = {op: position for position, op in enumerate(block_ops(block))} if any(held.values()) else {}
         for key, queue in held.items():
-            self._finish(block, key, queue, ends, order)
+            if queue:
+                self._finish(block, key, queue, ends, order)
         return outside
 
     def _taken(self, op: Operation) -> dict[Key, list[Operation]]:
         """Releases an op makes of blocks that are held around it."""
         if type(op) in RELEASES:
             return {key_of(op): [op]}
-        if isinstance(op, scf.IfOp):
+        if type(op) is scf.IfOp:
             return self._branches(op)
-        if isinstance(op, scf.ForOp):
+        if type(op) is scf.ForOp:
             taken = self.suite(op.body.block)
             trips = trip_count(op)
             for releases in taken.values():

@@ -46,19 +46,25 @@ VALUES = (TensorMathOp, *BLOCK_OPS)
 Queues = dict[tuple[int, str], list[Operation]]
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in functions_of(module):
-        if function.sym_name.data not in context.unresolved:
-            _compute_before_releases(function, context)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    found = [
+        _compute_before_releases(function, context)
+        for function in functions_of(module)
+        if function.sym_name.data not in context.unresolved
+    ]
+    return any(found)
 
 
-def _compute_before_releases(function: FuncOp, context: PassContext) -> None:
+def _compute_before_releases(function: FuncOp, context: PassContext) -> bool:
+    """Says whether anything changed."""
+    known = len(context.trace.decisions)  # every value that crosses a release is one
     live = LiveAcrossReleases(function, context)
     live.walk(function.body.block, {})
     live.finish()
-    for view in of_kind(function, AttachCBOp):
-        if AttachCBOp.AS_VALUE in view.attributes:
-            _as_block(view)
+    views = [view for view in of_kind(function, AttachCBOp) if AttachCBOp.AS_VALUE in view.attributes]
+    for view in views:
+        _as_block(view)
+    return bool(views) or len(context.trace.decisions) > known
 
 
 @record
@@ -87,7 +93,7 @@ class LiveAcrossReleases:
                 queue = queues.get(key_of(op))
                 if queue:
                     self.released(queue.pop(0), op)
-            elif isinstance(op, (scf.IfOp, scf.ForOp)):
+            elif type(op) is scf.IfOp or type(op) is scf.ForOp:
                 queues = self.inside(op, queues)
         return queues
 

@@ -17,15 +17,17 @@ from tilewright.passes.fusion.expressions import blocks_of, store_groups
 NAME = "ttl-delay-releases"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    changed = False
     for function in compute_functions(module):
         for block in blocks_of(function):
             for stores in store_groups(block):
                 if len(stores) > 1:
-                    _delay(stores[0], stores[-1])
+                    changed = _delay(stores[0], stores[-1]) or changed
+    return changed
 
 
-def _delay(first: StoreOp, last: StoreOp) -> None:
+def _delay(first: StoreOp, last: StoreOp) -> bool:
     anchor: Operation = last
     op: Operation | None = first
     while op is not None and op is not last:
@@ -35,3 +37,4 @@ def _delay(first: StoreOp, last: StoreOp) -> None:
             insert_after(op, anchor)
             anchor = op
         op = following
+    return anchor is not last

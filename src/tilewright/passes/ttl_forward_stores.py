@@ -56,12 +56,13 @@ class StoreLoadPair:
     pop: Operation
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        _forward_stores(function, module, context)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    found = [_forward_stores(function, module, context) for function in compute_functions(module)]
+    return any(found)
 
 
-def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) -> bool:
+    """Says whether anything changed."""
     shared = shared_buffers(module)
     binds = [op for op in operations(function) if isinstance(op, BindCBOp)]
     private: set[SSAValue] = {bind.results[0] for bind in binds if _plain(bind) and bind.cb_index not in shared}
@@ -86,8 +87,9 @@ def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) ->
         elif count:
             title = f"{counted(count, 'block')} of '{_name(bind)}' used where wanted"
             context.trace.decide(NAME, title, "only this thread reads what it stores there", place=f"line {line_of(bind)}")
-        if not any(True for _ in bind.results[0].uses):
+        if bind.results[0].first_use is None:
             erase(bind)
+    return bool(counts)
 
 
 def _plain(bind: BindCBOp) -> bool:

@@ -18,26 +18,28 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.ttl import BcastOp, FillBlockOp, ReshapeOp, StoreOp, TransposeOp, compute_functions, dtype_of, shape_of
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.walking import ancestor_in, line_of, operations
+from tilewright.dialects.walking import ancestor_in, line_of, operations, users
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import effects
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.expressions import BLOCK_MATH, is_math
+from tilewright.passes.fusion.expressions import is_block_math, is_math
 
 NAME = "ttl-hoist-invariants"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        _hoist(function, context)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    found = [_hoist(function, context) for function in compute_functions(module)]
+    return any(found)
 
 
-def _hoist(function: FuncOp, context: PassContext) -> None:
+def _hoist(function: FuncOp, context: PassContext) -> bool:
+    """Says whether anything changed."""
+    changed = False
     room = context.l1_left
     for op in operations(function):
-        if not isinstance(op, BLOCK_MATH) or isinstance(op, FillBlockOp):
+        if not is_block_math(type(op)) or isinstance(op, FillBlockOp):
             continue
         users = _users_in_loops(op)
         size = _bytes(op.results[0])
@@ -50,6 +52,8 @@ def _hoist(function: FuncOp, context: PassContext) -> None:
         name = op.results[0].name_hint or "a value"
         title = f"'{name}' is computed once, before the loop that uses it"
         context.trace.decide(NAME, title, f"held in a buffer of {size} bytes", place=f"line {line_of(op)}")
+        changed = True
+    return changed
 
 
 def _users_in_loops(op: Operation) -> list[Operation]:
@@ -67,7 +71,7 @@ def _users_in_loops(op: Operation) -> list[Operation]:
 
 
 def _readers(op: Operation) -> list[Operation]:
-    return [use.operation for use in op.results[0].uses]
+    return users(op.results[0])
 
 
 def _is_in_loop(user: Operation, op: Operation) -> bool:

@@ -51,11 +51,12 @@ class Reading:
         return {bind_of(push.operands[0]).cb_index for push in self.pushes}
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    changed = False
     if context.options.inits == "each":
-        return  # calls as the specification's listings have them: every one where it was written
-    if any(isinstance(op, ComputeOp) for op in operations(module)):
-        return  # text from behind fusion: its reads were judged before, when threads took their blocks as they were written
+        return changed  # calls as the specification's listings have them: every one where it was written
+    if any(type(op) is ComputeOp for op in operations(module)):
+        return changed  # text from behind fusion: its reads were judged when threads took their blocks as they were written
     threads = functions_of(module)
     movers = [function for function in threads if thread_kind(function) != "compute"]
     written = {tensor for function in movers for tensor in _written(function)}
@@ -63,7 +64,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
         for block in _blocks(function):
             for first, second in _pairs(block, written):
                 if not first.pushes or _needed_together(first.buffers, second.buffers, threads):
-                    _join(first, second, module, context)
+                    _join(first, second, function, module, context)
+                    changed = True
+    return changed
 
 
 def _blocks(function: FuncOp) -> list[Block]:
@@ -139,8 +142,9 @@ def _needed_together(first: set[int], second: set[int], threads: Sequence[FuncOp
     return False
 
 
-def _join(first: Reading, second: Reading, module: ModuleOp, context: PassContext) -> None:
+def _join(first: Reading, second: Reading, function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     """The first waits stand before the second one, their pushes behind it."""
+    context.threads.pop(function, None)
     moved: Moved = [(op, op.next_op) for op in (*first.waits, *first.pushes) if op.next_op is not None]
     for wait in first.waits:
         move_before(wait, second.waits[0])
@@ -149,9 +153,10 @@ def _join(first: Reading, second: Reading, module: ModuleOp, context: PassContex
         insert_after(push, second.waits[-1])
     if not first.pushes:  # nobody gets anything later
         return
-    if surely_ends(module, context.grid):
+    if surely_ends(module, context.grid, known=context.threads):
         names = ", ".join(f"'{buffer_name(push)}'" for push in (*first.pushes, *second.pushes))
         context.trace.decide(NAME, f"blocks of {names} are read together", "who takes one takes the other before it begins")
         return
+    context.threads.pop(function)
     for op, following in reversed(moved):
         move_before(op, following)

@@ -60,10 +60,10 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             if queue:
                 queue.pop(0)
             held[key] = [_moved_forward(view, op) for view in queue]
-        elif isinstance(op, scf.IfOp):
+        elif type(op) is scf.IfOp:
             after = [_place_blocks(region.block, count, problems) for region in op.regions if region.blocks]
             _forget_released(held, count, after[0])
-        elif isinstance(op, scf.ForOp):
+        elif type(op) is scf.ForOp:
             once = _place_blocks(op.body.block, count, problems)
             trips = trip_count(op) or 0
             _forget_released(held, count, {key: count.get(key, 0) - trips * (count.get(key, 0) - n) for key, n in once.items()})

@@ -25,16 +25,19 @@ NAME = "ttl-rematerialize-broadcasts"
 REPEATABLE = (BcastOp, ReshapeOp)
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    changed = False
     for function in compute_functions(module):
         candidates = [op for op in operations(function) if isinstance(op, REPEATABLE) and op.results[0].has_more_than_one_use()]
         if candidates:
             for block in blocks_of(function):
                 for stores in store_groups(block):
-                    _repeat([store.value for store in stores])
+                    changed = _repeat([store.value for store in stores]) or changed
+    return changed
 
 
-def _repeat(stored: Sequence[SSAValue]) -> None:
+def _repeat(stored: Sequence[SSAValue]) -> bool:
+    changed = False
     order = math_below(stored)
     needed = read_from_buffers(order)
     level = levels_with(order, set(needed))
@@ -50,3 +53,5 @@ def _repeat(stored: Sequence[SSAValue]) -> None:
             insert_after(copy, op)
             for reader, place in readers:
                 reader.operands[place] = copy.results[0]
+            changed = True
+    return changed

@@ -37,14 +37,16 @@ FIRST = "first"  # where the tile of the number has it: all that a broadcast rea
 BY_MATRIX_UNIT, BY_VECTOR_UNIT, ANOTHER_SECTION = 71, 176, 270
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for function in compute_functions(module):
-        _scale_before(function, context)
+def run(module: ModuleOp, context: PassContext) -> bool:
+    found = [_scale_before(function, context) for function in compute_functions(module)]
+    return any(found)
 
 
-def _scale_before(function: FuncOp, context: PassContext) -> None:
+def _scale_before(function: FuncOp, context: PassContext) -> bool:
+    """Says whether anything changed."""
+    changed = False
     if 2 * compiler_buffers.next_index(function) > context.chip.max_buffers:
-        return  # it takes a buffer more, and those that regions will need come first
+        return changed  # it takes a buffer more, and those that regions will need come first
     for op in operations(function):
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "mul_scalar":
             continue
@@ -59,7 +61,9 @@ def _scale_before(function: FuncOp, context: PassContext) -> None:
             name = operand.name_hint or "the operand"
             where = "once, before the loop, instead of every product" if loop is not None else "instead of its product"
             context.trace.decide(NAME, f"'{name}' is scaled {where}", f"by {scale:g}; same bits", place=place)
+            changed = True
             break
+    return changed
 
 
 def _keeps_bits(scale: float, context: PassContext) -> bool:

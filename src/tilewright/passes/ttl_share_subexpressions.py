@@ -13,7 +13,7 @@ from tilewright.diagnostics import counted
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.walking import block_ops, erase
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.expressions import BLOCK_MATH
+from tilewright.passes.fusion.expressions import is_block_math
 
 NAME = "ttl-share-subexpressions"
 
@@ -33,9 +33,9 @@ def _share(block: Block) -> int:
     known: dict[object, list[Operation]] = {}
     count = 0
     for op in block_ops(block):
-        if isinstance(op, BLOCK_MATH):
+        if is_block_math(type(op)):
             alike = known.setdefault((op.name, tuple(op.operands), op.results[0].type), [])
-            twin = next((other for other in alike if _parameters(other) == _parameters(op)), None)
+            twin = next((other for other in alike if _same_parameters(other, op)), None)
             if twin is None:
                 alike.append(op)
             else:
@@ -48,6 +48,10 @@ def _share(block: Block) -> int:
     return count
 
 
+def _same_parameters(one: Operation, other: Operation) -> bool:
+    """As text too: 0.0 and -0.0 are equal, and not the same."""
+    return one.attributes == other.attributes and _parameters(one) == _parameters(other)
+
+
 def _parameters(op: Operation) -> dict[str, str]:
-    """As text: 0.0 and -0.0 are equal, and not the same."""
     return {name: str(value) for name, value in op.attributes.items()}

@@ -23,7 +23,7 @@ from tilewright.dialects.attributes import is_block, number_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES, UNLIMITED, applicable
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, TensorMathOp, compute_functions, dtype_of
-from tilewright.dialects.walking import erase, insert_before, line_of, operations
+from tilewright.dialects.walking import erase, inherits, insert_before, line_of, operations, users
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import never_negative
 from tilewright.records import record
@@ -32,7 +32,7 @@ NAME = "ttl-simplify"
 FOLDED = ("add", "sub", "mul", "max", "min", "neg", "abs", "add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "max_scalar",
           "min_scalar", "square", "relu")  # fmt: skip
 
-SIMPLIFIED = (TensorMathOp, BcastOp)
+is_simplified = inherits(TensorMathOp, BcastOp)
 # Rows that test for negative numbers, and the parameter that leaves it out: approximate roots are the accurate ones without.
 TESTED = {"sqrt": "approx", "rsqrt": "approx", "exp": UNLIMITED}
 
@@ -144,12 +144,12 @@ def term(text: str) -> ast.expr:
 
 
 @cache
-def by_row(rules: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
-    """Rules by the row that their pattern ends in."""
-    found: dict[str, tuple[Rule, ...]] = {}
-    for rule in rules:
-        row = row_of(term(rule.pattern))
-        found[row] = (*found.get(row, ()), rule)
+def rules_by_row(permitted: frozenset[str], exact: bool) -> dict[str, list[Rule]]:
+    """The rules that hold under such options, by the row that their pattern ends in."""
+    found: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        if rule.permission in permitted if rule.permission else not (exact and rule.ulp):
+            found.setdefault(row_of(term(rule.pattern)), []).append(rule)
     return found
 
 
@@ -190,27 +190,25 @@ def same_number(expected: ast.expr, value: Any, known: dict[str, float]) -> bool
 # Matching --------------------------------------------------------------------------------------------------------------------
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    permitted, exact = context.options.permissions, context.options.precision == "exact"
-    rules = tuple(
-        rule for rule in RULES
-        if (rule.permission in permitted if rule.permission else not (exact and rule.ulp))
-    )  # fmt: skip
+def run(module: ModuleOp, context: PassContext) -> bool:
+    decided, spread = len(context.trace.decisions), False
+    rules = rules_by_row(context.options.permissions, context.options.precision == "exact")
     for function in compute_functions(module):
-        pending: list[Operation] = [op for op in operations(function) if isinstance(op, SIMPLIFIED)]
+        pending = [op for op in operations(function) if is_simplified(type(op))]
         while pending:
             op = pending.pop()
             if op.parent is None:
                 continue  # taken apart with another
             changed = _spread(op) if isinstance(op, BcastOp) else None
+            spread = spread or changed is not None
             if isinstance(op, TensorMathOp):
-                changed = _fold(op, context) or _apply(op, by_row(rules), context)
+                changed = _fold(op, context) or _apply(op, rules, context)
                 if changed is None and op.SPEC.name in TESTED:
                     _leave_out_test(op, context)
             if changed is not None:
-                readers = [use.operation for use in changed.uses]
                 made = [changed.owner] if isinstance(changed.owner, Operation) else []
-                pending += [each for each in (*readers, *made) if isinstance(each, SIMPLIFIED)]
+                pending += [each for each in (*users(changed), *made) if is_simplified(type(each))]
+    return spread or len(context.trace.decisions) > decided  # all else is one
 
 
 @record(frozen=False)
@@ -222,7 +220,7 @@ class _Match:
     ops: list[Operation]
 
 
-def _apply(op: TensorMathOp, rules: dict[str, tuple[Rule, ...]], context: PassContext) -> SSAValue | None:
+def _apply(op: TensorMathOp, rules: dict[str, list[Rule]], context: PassContext) -> SSAValue | None:
     for rule in rules.get(op.SPEC.name, ()):
         if dtype_of(op.results[0].type) not in rule.dtypes:
             continue

@@ -43,12 +43,13 @@ from tilewright.dialects.ttl_buffers import (
     TensorAccessorOp,
     TensorSliceOp,
 )
-from tilewright.dialects.walking import block_ops, discard, operations
+from tilewright.dialects.walking import block_ops, discard, inherits, operations
 from tilewright.passes.buffers import acquire_of, buffer_of
 from tilewright.records import record
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
 READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp)
+is_block_math = inherits(*BLOCK_MATH)
 
 
 def reads_buffers(op: Operation) -> bool:
@@ -76,7 +77,7 @@ def is_masked(op: Operation) -> bool:
 
 
 def is_math(value: SSAValue) -> bool:
-    return isinstance(value.owner, BLOCK_MATH)
+    return is_block_math(type(value.owner))
 
 
 @record(frozen=False)
@@ -116,9 +117,15 @@ def partition(stored: Sequence[SSAValue]) -> Partition:
     order = math_below(stored)
     wanted = set(stored)
     cut = read_from_buffers(order)
-    levels_with(order, cut)
-    _separate_masked(order, cut, wanted)
-    regions = _regions(order, cut, levels_with(order, cut))
+    size, level = len(cut), levels_with(order, cut)
+    if any(map(is_masked, order)):
+        _separate_masked(order, cut, wanted)
+        level = levels_with(order, cut)
+    else:
+        for _ in range(2):  # what was cut may be why more is
+            if len(cut) > size:
+                size, level = len(cut), levels_with(order, cut)
+    regions = _regions(order, cut, level)
     owners = {op: region for region in regions for op in region.ops}
     for op in order:
         result = op.results[0]
@@ -135,20 +142,18 @@ def read_from_buffers(order: list[Operation]) -> set[SSAValue]:
 def levels_with(order: list[Operation], cut: set[SSAValue]) -> dict[Operation, int]:
     """Levels under a set of cut values, each op as late as its readers allow; what is read above its level is cut as well."""
     earliest: dict[Operation, int] = {}
-    below: dict[Operation, list[SSAValue]] = {}
-    for op in order:
-        below[op] = [o for o in op.operands if is_math(o)]
-        earliest[op] = max((earliest[defining_op(o)] + (o in cut) for o in below[op]), default=0)
+    below = {op: [(o, defining_op(o)) for o in op.operands if is_math(o)] for op in order}
+    for op, values in below.items():
+        earliest[op] = max([earliest[owner] + (value in cut) for value, owner in values], default=0)
     latest: dict[Operation, int] = {}
     level: dict[Operation, int] = {}
     for op in reversed(order):
-        level[op] = latest.get(op, earliest[op])
-        for value in below[op]:
-            owner = defining_op(value)
-            bound = level[op] - (value in cut)
+        own = level[op] = latest.get(op, earliest[op])
+        for value, owner in below[op]:
+            bound = own - (value in cut)
             latest[owner] = min(latest.get(owner, bound), bound)
-    for op in order:
-        cut |= {value for value in below[op] if level[defining_op(value)] < level[op]}
+    for op, values in below.items():
+        cut.update([value for value, owner in values if level[owner] < level[op]])
     return level
 
 
@@ -185,7 +190,7 @@ def _separate_masked(order: list[Operation], cut: set[SSAValue], wanted: set[SSA
     packed = cut | wanted
     for region in _regions(order, cut, levels_with(order, cut)):
         heads = [op for op in region.ops if is_masked(op)]
-        masks = [(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads]
+        masks = [(op.attributes["kind"], op.attributes["dims"]) for op in heads]
         others = any(op.results[0] in packed and op.results[0] not in reduced for op in region.ops)
         cut |= {op.results[0] for op, mask in zip(heads, masks, strict=True) if others or mask != masks[-1]}
 
@@ -233,11 +238,12 @@ def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
 
 
 READS_ONLY = (*BLOCK_MATH, AttachCBOp, TensorSliceOp, TensorAccessorOp)  # a helper cuts the slice, another thread copies it
+only_reads = inherits(*READS_ONLY)
 
 
 def erase_dead_math(function: FuncOp) -> int:
     """Takes out math and names of places (``READS_ONLY``) without readers; says how many ops of math went."""
-    pending = [op for op in operations(function) if isinstance(op, READS_ONLY)]
+    pending = [op for op in operations(function) if only_reads(type(op))]
     gone: set[Operation] = set()
     count = 0
     while pending:
@@ -245,8 +251,8 @@ def erase_dead_math(function: FuncOp) -> int:
         if op in gone or any(result.first_use is not None for result in op.results):
             continue
         gone.add(op)
-        count += isinstance(op, BLOCK_MATH)
-        pending += [o.owner for o in op.operands if isinstance(o.owner, READS_ONLY)]
+        count += is_block_math(type(op))
+        pending += [defining_op(o) for o in op.operands if only_reads(type(o.owner))]
         discard(op)
     return count
 

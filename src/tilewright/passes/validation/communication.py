@@ -7,7 +7,6 @@ depend on timing: running each thread until it blocks finds the answer for every
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from zlib import crc32
@@ -32,7 +31,9 @@ from tilewright.passes.validation.communication_trace import (
     Unpredictable,
     core_groups,
     cores_communicate,
+    grouped,
     trace_thread,
+    traced,
     traces_of_cores,
 )
 from tilewright.passes.validation.network import ORDERS, check_network, deeper_buffer, waits_for_buffer
@@ -44,7 +45,7 @@ DEPTH_TRIES = 64
 
 def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
     try:
-        threads = [trace_thread(function) for function in functions_of(module)]
+        threads = traced(functions_of(module), context.threads)
         assumptions = Assumptions(threads)
         problems, groups = communication_problems(module, threads, buffers, context.grid, assumptions)
     except Unpredictable:
@@ -69,21 +70,26 @@ def communication_problems(
     groups = 0
     seen: set[tuple[Traces, ...]] = set()
     for tried in (assumptions or Assumptions(threads)).each():
-        everyone = tuple(traces_of_cores(threads, grid).values())
-        if everyone in seen:
+        everyone = traces_of_cores(threads, grid)
+        known = tuple(everyone.values())
+        if known in seen:
             continue  # other numbers, and nobody does anything else
-        seen.add(everyone)
-        problems, groups = _problems_as_assumed(module, threads, buffers, grid, orders)
+        seen.add(known)
+        problems, groups = _problems_as_assumed(module, threads, grouped(everyone), buffers, grid, orders)
         if problems:
             return [replace(found, notes=(*found.notes, *tried.notes())) for found in problems], groups
     return [], groups
 
 
 def _problems_as_assumed(
-    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: tuple[int, ...], orders: Sequence[str]
+    module: ModuleOp,
+    threads: Sequence[ThreadTrace],
+    groups: dict[Traces, tuple[int, ...]],
+    buffers: dict[int, Buffer],
+    grid: tuple[int, ...],
+    orders: Sequence[str],
 ) -> tuple[list[Diagnostic], int]:
     """Checks one core of each group of cores whose threads do the same; also says how many groups there are."""
-    groups = core_groups(threads, grid)
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
     communicating = cores_communicate(module)
     for traces, core in groups.items():
@@ -143,14 +149,19 @@ def _used_elsewhere(
     return list(found.values())
 
 
-def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
+def surely_ends(
+    module: ModuleOp,
+    grid: tuple[int, ...],
+    rooms: Mapping[int, int] | None = None,
+    known: dict[FuncOp, ThreadTrace] | None = None,
+) -> bool:
     """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
 
-    ``rooms``: buffers taken to have less room than they have, by index.
+    ``rooms``: buffers taken to have less room than they have, by index. ``known``: what is known of threads as they stand.
     """
     buffers = buffers_of(module)
     try:
-        threads = [trace_thread(function) for function in functions_of(module)]
+        threads = traced(functions_of(module), {} if known is None else known)
         groups = core_groups(threads, grid)
     except Unpredictable:
         return False
@@ -187,17 +198,18 @@ def _advice(buffer: Buffer, few: bool) -> str:
 
 
 def _balance(traces: Traces, buffers: dict[int, Buffer], core: tuple[int, ...] | None) -> list[Diagnostic]:
-    totals: Counter[tuple[int, str]] = Counter()
+    totals: dict[tuple[int, str], int] = {}
     last: dict[tuple[int, str], Event] = {}
     for chunk, count in itertools.chain(*traces):
         for event in chunk:
-            if event.word not in ("wait", "pop", "reserve", "push"):
-                continue
-            totals[event.buffer, event.word] += count
-            last.setdefault((event.buffer, event.word), event)
+            key = event.buffer, event.word
+            if event.word in ("push", "pop"):
+                totals[key] = totals.get(key, 0) + count
+            elif event.word in ACQUIRES and key not in last:
+                last[key] = event
     problems: list[Diagnostic] = []
     for index, buffer in buffers.items():
-        pushed, popped = totals[index, "push"], totals[index, "pop"]
+        pushed, popped = totals.get((index, "push"), 0), totals.get((index, "pop"), 0)
         if pushed == popped or (buffer.last_stop and pushed > popped):
             continue
         where = f" on core {core}" if core is not None else ""

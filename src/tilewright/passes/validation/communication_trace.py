@@ -60,6 +60,7 @@ FOLDED_RUNS = 8
 FOLDED_EVENTS = 2048
 
 NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
+WITH_INTEGERS = frozenset(("send", "post", "arrive", "set", "inc", "level"))  # events that integers of the core decide about
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
 Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the core
 Traces = tuple[Trace, ...]  # of the threads of one core
@@ -192,6 +193,14 @@ def trace_thread(function: FuncOp) -> ThreadTrace:
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables, numbers=writer.numbers)
 
 
+def traced(functions: Sequence[FuncOp], known: dict[FuncOp, ThreadTrace]) -> list[ThreadTrace]:
+    """The threads as `known` has them; it keeps those that it has not."""
+    for function in functions:
+        if function not in known:
+            known[function] = trace_thread(function)
+    return [known[function] for function in functions]
+
+
 @record
 class Number:
     """An integer that a thread reads from data, and where from: the same element of the same tensor is the same number in
@@ -317,7 +326,7 @@ class Writer:
 
     def _flush(self, events: list[Event], depth: int) -> None:
         if events:
-            integers = [_integers_of(event) for event in events]
+            integers = [_integers_of(event) for event in events] if any(event.word in WITH_INTEGERS for event in events) else []
             if any(integers):
                 texts = ", ".join(f"({''.join(self.value(v) + ', ' for v in values)})" for values in integers)
                 self.line(depth, f"{self._outs[-1]}.append(make({len(self.chunks)}, ({texts},)))")
@@ -420,7 +429,7 @@ def _events(op: Operation) -> list[Event]:
 
 
 def _communicates(op: Operation) -> bool:
-    return any(type(inner) in HANDOVERS or _between_cores(inner) for inner in op.walk())
+    return any(type(inner) in HANDOVERS or _between_cores(inner) for inner in operations(op))
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:
@@ -432,11 +441,11 @@ def _steers(counter: SSAValue, body: Block) -> bool:
             user = use.operation
             if isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)) or _between_cores(user):
                 return True
-            if isinstance(user, (scf.ForOp, scf.IfOp)):
+            if type(user) is scf.ForOp or type(user) is scf.IfOp:
                 if _communicates(user):
                     return True
                 pending += [result for result in user.results if result not in reached]
-            elif isinstance(user, (scf.YieldOp, ReturnOp)):
+            elif type(user) is scf.YieldOp or type(user) is ReturnOp:
                 parent = user.parent_op()
                 if parent is not None and parent.parent is not None and parent is not body.parent_op():
                     pending += [result for result in parent.results if result not in reached]
@@ -458,8 +467,12 @@ def traces_of_cores(threads: Sequence[ThreadTrace], grid: tuple[int, ...]) -> di
 
 def core_groups(threads: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Traces, tuple[int, ...]]:
     """Distinct behaviours, each with the first core that shows it."""
+    return grouped(traces_of_cores(threads, grid))
+
+
+def grouped(everyone: dict[tuple[int, ...], Traces]) -> dict[Traces, tuple[int, ...]]:
     found: dict[Traces, tuple[int, ...]] = {}
-    for core, traces in traces_of_cores(threads, grid).items():
+    for core, traces in everyone.items():
         found.setdefault(traces, core)
     return found
 
@@ -527,7 +540,7 @@ def _integers_of(event: Event) -> list[SSAValue]:
         pipe = pipe_of(received_by(op)[0] if event.word == "arrive" else op)
         assert pipe is not None
         return list(pipe.operands)
-    if event.word not in ("set", "inc", "level"):
+    if event.word not in WITH_INTEGERS:
         return []
     owner = op.operands[0].owner
     core = list(owner.operands[1:]) if isinstance(owner, GetRemoteSemaphoreOp) else []
