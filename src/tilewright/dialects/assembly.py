@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, LocationAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, IRNode, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -288,7 +288,7 @@ else:
 def integer(key: str, default: int | None = None) -> Field[int]:
     def read(op: Operation) -> int:
         found = op.attributes.get(key)
-        return found.value.data if is_integer_attr(found) else int_value(op, key, default)
+        return found.value.data if type(found) is IntegerAttr else int_value(op, key, default)  # pyright: ignore
 
     return Field(read)
 

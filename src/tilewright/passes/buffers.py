@@ -72,7 +72,7 @@ class Buffer:
     @property
     def runs(self) -> bool:
         """Whether it is for a running value: it may turn out to need no memory."""
-        return any(isinstance(use.operation, RunningOp) for bind in self.binds for use in bind.results[0].uses)
+        return any(type(user) is RunningOp for bind in self.binds for user in users(bind.results[0]))
 
     @property
     def staging(self) -> bool:

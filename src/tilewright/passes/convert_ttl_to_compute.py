@@ -25,7 +25,6 @@ from tilewright.dialects.attributes import (
     buffer_type_of,
     created,
     i32_attr,
-    identity_map,
     pins_of,
     text_attr,
     text_value,
@@ -139,16 +138,18 @@ def _filled_twice(reserved: AttachCBOp, store: StoreOp) -> bool:
 
 # Regions as ops, with buffers for the values between them ----------------------------------------------------------------------
 
-Input = tuple[SSAValue, AffineMapAttr]
+# Which tile of a block an output tile starts from: how many dimensions the output has, and which of them each of the block's own
+# follows, None for the first tile. Numbers, as they are compared often; an affine map says the same.
+Tiles = tuple[int, tuple[int | None, ...]]
+Input = tuple[SSAValue, Tiles]
+FIRST: Tiles = (2, (None, None))
 
 
 @lru_cache(maxsize=256)
-def affine(*results: AffineExpr | int) -> AffineMapAttr:
-    terms = tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results)
-    return AffineMapAttr(AffineMap(2, 0, terms))
-
-
-ROW, COL = AffineExpr.dimension(0), AffineExpr.dimension(1)
+def _map(tiles: Tiles) -> AffineMapAttr:
+    rank, places = tiles
+    terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in places)
+    return AffineMapAttr(AffineMap(rank, 0, terms))
 
 
 class RegionEmitter:
@@ -246,7 +247,7 @@ class RegionEmitter:
         anchor: Operation,
         blocks: dict[SSAValue, SSAValue] | None = None,
     ) -> None:
-        actual = [((blocks or {}).get(value, value), map_) for value, map_ in inputs]
+        actual = [((blocks or {}).get(value, value), tiles) for value, tiles in inputs]
         body = Block(arg_types=[_tile(value) for value in (*(v for v, _ in actual), *outputs)])
         arguments: dict[Input, SSAValue] = dict(zip(inputs, body.args, strict=False))
         values: dict[SSAValue, SSAValue] = {}
@@ -256,15 +257,16 @@ class RegionEmitter:
         identity = _identity(outputs[0])
         stored = [values[v] if v in values else arguments[v, _identity(v)] for v in results]
         append(YieldOp.create(operands=stored), body)
-        maps = [map_ for _, map_ in actual] + [identity] * len(outputs)
-        rank = identity.data.num_dims
+        maps = [_map(tiles) for _, tiles in actual] + [_map(identity)] * len(outputs)
+        rank = identity[0]
         compute = ComputeOp([v for v, _ in actual], outputs, maps, ["parallel"] * rank, Region(body))
         compute.location = anchor.location if not ops else ops[-1].location
         self._insert([compute], anchor)
 
 
-def _identity(value: SSAValue) -> AffineMapAttr:
-    return identity_map(len(shape_of(value.type)))
+def _identity(value: SSAValue) -> Tiles:
+    rank = len(block_type_of(value).shape.data)
+    return rank, tuple(range(rank))
 
 
 def _tile(value: SSAValue) -> Attribute:
@@ -272,37 +274,36 @@ def _tile(value: SSAValue) -> Attribute:
     return kind.element_type
 
 
-def operand_maps(op: Operation) -> list[AffineMapAttr]:
+def operand_tiles(op: Operation) -> list[Tiles]:
     """Which tile of each operand an output tile starts from."""
+    if isinstance(op, TensorMathOp):
+        return [_identity(operand) for operand in op.operands]
     if isinstance(op, MatmulOp):
-        return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
+        return [(2, (0, None)), (2, (1, None) if TURNED_B in op.attributes else (None, 1))]
     if isinstance(op, ReduceOp):
-        first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
-        return [first, *(affine(0, 0) for _ in op.operands[1:])]
+        dims = op.dims
+        return [(2, tuple([None if dim in dims else dim for dim in range(2)])), *(FIRST for _ in op.operands[1:])]
     if isinstance(op, BcastOp):
-        return [_repeated_map(shape_of(op.source.type), len(shape_of(op.results[0].type)))]
+        return [_repeated(shape_of(op.source.type), len(shape_of(op.results[0].type)))]
     if isinstance(op, ReshapeOp):
-        terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
-        return [AffineMapAttr(AffineMap(len(shape_of(op.results[0].type)), 0, terms))]
+        return [(len(shape_of(op.results[0].type)), op.places)]
     if isinstance(op, TransposeOp):
-        return [affine(COL, ROW)]
+        return [(2, (1, 0))]
     return [_identity(operand) for operand in op.operands]
 
 
-@lru_cache(maxsize=256)
-def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
+def _repeated(shape: tuple[int, ...], rank: int) -> Tiles:
     """A dimension of size 1 stays at its only tile; missing dimensions are missing in front."""
     dims = zip(shape, range(rank - len(shape), rank), strict=True)
-    terms = tuple(AffineExpr.constant(0) if extent == 1 else AffineExpr.dimension(dim) for extent, dim in dims)
-    return AffineMapAttr(AffineMap(rank, 0, terms))
+    return rank, tuple([None if extent == 1 else dim for extent, dim in dims])
 
 
 def _inputs(region: FusedRegion, inside: set[SSAValue], blocks: dict[SSAValue, SSAValue]) -> list[Input]:
     found: dict[Input, None] = {}
     for op in region.ops:
-        for value, map_ in zip(op.operands, operand_maps(op), strict=True):
+        for value, tiles in zip(op.operands, operand_tiles(op), strict=True):
             if value not in inside or value in blocks:
-                found.setdefault((value, map_))
+                found.setdefault((value, tiles))
     return list(found)
 
 
@@ -314,8 +315,8 @@ class _BodyWriter:
 
     def write(self, op: Operation) -> None:
         tiles = [
-            self.values[value] if value in self.values else self.arguments[value, map_]
-            for value, map_ in zip(op.operands, operand_maps(op), strict=True)
+            self.values[value] if value in self.values else self.arguments[value, places]
+            for value, places in zip(op.operands, operand_tiles(op), strict=True)
         ]
         if is_free(op):
             self.values[op.results[0]] = tiles[0]
@@ -378,8 +379,9 @@ def is_free(op: Operation) -> bool:
         return not op.dims
     if isinstance(op, ReshapeOp):
         return True
-    pair = (text_value(op, "source"), text_value(op, "dtype"))
-    return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
+    if not isinstance(op, TensorMathOp) or op.SPEC.name != "typecast":
+        return False
+    return (text_value(op, "source"), text_value(op, "dtype")) in FREE_TYPECASTS
 
 
 def dim_name(dims: tuple[int, ...]) -> str:

@@ -35,8 +35,6 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.ttl_buffers import (
     AttachCBOp,
     BindCBOp,
-    CBPopOp,
-    CBPushOp,
     CBReserveOp,
     CBWaitOp,
     RunningOp,
@@ -44,7 +42,7 @@ from tilewright.dialects.ttl_buffers import (
     TensorSliceOp,
 )
 from tilewright.dialects.walking import block_ops, discard, inherits, operations
-from tilewright.passes.buffers import acquire_of, buffer_of
+from tilewright.passes.buffers import ACQUIRES, RELEASES, acquire_of, buffer_of
 from tilewright.records import record
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
@@ -212,7 +210,9 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
         stores, math, released = [], set[Operation](), False
 
     for op in block_ops(block):
-        if isinstance(op, StoreOp):
+        kind = type(op)
+        if kind is StoreOp:
+            assert isinstance(op, StoreOp)
             below = set(math_below([op.value]))
             if isinstance(op.value.owner, FillBlockOp) and isinstance(acquire_of(op.target), RunningOp):
                 below = set[Operation]()  # a value that starts from a number may not have to be stored at all
@@ -220,13 +220,13 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
                 close()
             stores.append(op)
             math |= below
-        elif isinstance(op, (CBPushOp, CBPopOp)):
+        elif kind in RELEASES:
             released = released or bool(stores)
-        elif isinstance(op, (CBWaitOp, CBReserveOp)):
+        elif kind in ACQUIRES:
             # An acquire after a release may wait for whoever the release wakes: the region must run before it.
             if released:
                 close()
-        elif isinstance(op, DEBUG_OPS) or op.regions:
+        elif kind in DEBUG_OPS or op.regions:
             close()  # what is printed or inspected has been stored before it
     close()
     return groups
@@ -243,12 +243,12 @@ only_reads = inherits(*READS_ONLY)
 
 def erase_dead_math(function: FuncOp) -> int:
     """Takes out math and names of places (``READS_ONLY``) without readers; says how many ops of math went."""
-    pending = [op for op in operations(function) if only_reads(type(op))]
+    pending = [op for op in operations(function) if only_reads(type(op)) and op.results[0].first_use is None]
     gone: set[Operation] = set()
     count = 0
     while pending:
         op = pending.pop()
-        if op in gone or any(result.first_use is not None for result in op.results):
+        if op in gone or op.results[0].first_use is not None:
             continue
         gone.add(op)
         count += is_block_math(type(op))

@@ -4,7 +4,10 @@ order on every path. Buffers have one producer and one consumer, fit the chip, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
+from functools import cache
+from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -95,35 +98,23 @@ class BlockChecker:
 
     def walk(self, block: Block, state: Held) -> Held:
         for op in block_ops(block):
-            if type(op) in ACQUIRES:
-                state.queues.setdefault(key_of(op), []).append(op)
-                state.written[op] = NEVER
-            elif type(op) in RELEASES:
-                self.release(op, state)
-            elif isinstance(op, StoreOp):
-                self.store(op, state)
-            elif isinstance(op, CopyOp):
-                self.copy(op, state)
-            elif isinstance(op, WaitOp):
-                self.copy_end(op, state)
-            elif isinstance(op, (ReadElementOp, WriteElementOp)):
-                self.element(op, state)
-            elif isinstance(op, ExternCallOp):
-                for value in op.blocks:
-                    acquire = acquire_of(value)
-                    reserved = acquire is not None and key_of(acquire)[1] == "reserve"
-                    (self.write if reserved else self.read)(value, op, state)
-            elif isinstance(op, TensorMathOp):
-                self.math(op)
-            elif isinstance(op, scf.IfOp):
-                state = self.branch(op, state)
-            elif isinstance(op, scf.ForOp):
-                state = self.loop(op, state)
-            elif type(op) is ComputeOp:
-                self.region(op, state)
-            elif type(op) is ExtractOp:
-                self.read(op.tensor, op, state)
+            step = _step_of(type(op))
+            if step is not None:
+                state = step(self, op, state) or state
         return state
+
+    def acquire(self, op: Operation, state: Held) -> None:
+        state.queues.setdefault(key_of(op), []).append(op)
+        state.written[op] = NEVER
+
+    def extern(self, op: ExternCallOp, state: Held) -> None:
+        for value in op.blocks:
+            acquire = acquire_of(value)
+            reserved = acquire is not None and key_of(acquire)[1] == "reserve"
+            (self.write if reserved else self.read)(value, op, state)
+
+    def extract(self, op: ExtractOp, state: Held) -> None:
+        self.read(op.tensor, op, state)
 
     def region(self, op: ComputeOp, state: Held) -> None:
         """A region in text: it reads and writes blocks as a store does."""
@@ -282,7 +273,7 @@ class BlockChecker:
                 help="push after the last write",
             )
 
-    def math(self, op: TensorMathOp) -> None:
+    def math(self, op: TensorMathOp, _state: Held) -> None:
         if self.thread != "compute":
             self.report("TW013", f"arithmetic ({op.name}) in a data-movement thread", op, help="compute in the compute thread")
         kinds = [operand.type for operand in op.operands if is_tensor_type(operand.type)]
@@ -310,6 +301,29 @@ class BlockChecker:
         if low is not None and high is not None and low >= high:
             return state
         return self.walk(op.body.block, state)
+
+
+STEPS_OF: dict[type[Operation], Callable[[BlockChecker, Any, Held], Held | None]] = {
+    **dict.fromkeys(ACQUIRES, BlockChecker.acquire),
+    **dict.fromkeys(RELEASES, BlockChecker.release),
+    StoreOp: BlockChecker.store,
+    CopyOp: BlockChecker.copy,
+    WaitOp: BlockChecker.copy_end,
+    ReadElementOp: BlockChecker.element,
+    WriteElementOp: BlockChecker.element,
+    ExternCallOp: BlockChecker.extern,
+    TensorMathOp: BlockChecker.math,
+    scf.IfOp: BlockChecker.branch,
+    scf.ForOp: BlockChecker.loop,
+    ComputeOp: BlockChecker.region,
+    ExtractOp: BlockChecker.extract,
+}
+
+
+@cache
+def _step_of(kind: type[Operation]) -> Callable[[BlockChecker, Any, Held], Held | None] | None:
+    """Rows of the op table have a class each, which derives from the one that is named."""
+    return next((step for known, step in STEPS_OF.items() if issubclass(kind, known)), None)
 
 
 ORDER = ("acquire", "commit", "wait", "release")

@@ -429,7 +429,8 @@ def _events(op: Operation) -> list[Event]:
 
 
 def _communicates(op: Operation) -> bool:
-    return any(type(inner) in HANDOVERS or _between_cores(inner) for inner in operations(op))
+    inside = operations(op)
+    return not HANDOVERS.isdisjoint(map(type, inside)) or any(map(_between_cores, inside))
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:
@@ -548,7 +549,7 @@ def _integers_of(event: Event) -> list[SSAValue]:
 
 
 def cores_communicate(module: ModuleOp) -> bool:
-    return any(_between_cores(op) for op in operations(module))
+    return any(network_events(op) for op in operations(module) if type(op) in NETWORK_OPS)
 
 
 def _between_cores(op: Operation) -> bool:
