@@ -40,7 +40,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import SIGNPOSTS, CoreOp, signposts_attr
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import append, block_ops, erase, location_of, remember
+from tilewright.dialects.walking import append, block_ops, erase, insert_before, location_of, remember
 from tilewright.integers import (
     COMPARISONS,
     PREDICATES,
@@ -233,7 +233,7 @@ class Emitter:
         else:
             op = constant(value)
             op.location = place
-        self.block.add_op(op)
+        append(op, self.block)
         return op.results[0]
 
     def _dynamic(self, value: Dynamic) -> SSAValue:
@@ -499,7 +499,7 @@ class ThreadBuilder:
         if first is None:
             self.emitter.entry.add_ops(head)
         else:
-            self.emitter.entry.insert_ops_before(head, first)
+            insert_before(head, first)
 
     def finish(self, name: str, place: Span) -> FuncOp:
         """The thread as a function, once all of it is written."""

@@ -7,7 +7,7 @@ hold without need, and then the pass finds nothing; where it does not hold, the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -64,9 +64,9 @@ class Census:
             self._attributes = set[str]().union(*[op.attributes for ops in self.names.values() for op in ops])
         return self._attributes
 
-    def named(self, names: Iterable[str]) -> list[Operation]:
+    def named(self, names: Container[str]) -> list[Operation]:
         """The ops of these names, one kind after the other."""
-        return [op for name in names for op in self.names.get(name, ())]
+        return [op for name, ops in self.names.items() if name in names for op in ops]
 
     def count(self, name: str) -> int:
         return len(self.names.get(name, ()))

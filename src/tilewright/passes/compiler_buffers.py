@@ -41,7 +41,6 @@ from tilewright.dialects.walking import (
     line_of,
     module_of,
     of_kind,
-    operations,
     place_of,
     remember,
 )
@@ -56,7 +55,7 @@ SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that th
 def next_index(function: FuncOp) -> int:
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
-    return max((op.cb_index for op in operations(module) if isinstance(op, BindCBOp)), default=-1) + 1
+    return max([op.cb_index for op in of_kind(module, BindCBOp)], default=-1) + 1
 
 
 def bind(

@@ -55,7 +55,7 @@ def run(module: ModuleOp, context: PassContext) -> bool:
     changed = False
     if context.options.inits == "each":
         return changed  # calls as the specification's listings have them: every one where it was written
-    if any(type(op) is ComputeOp for op in operations(module)):
+    if of_kind(module, ComputeOp):
         return changed  # text from behind fusion: its reads were judged when threads took their blocks as they were written
     threads = functions_of(module)
     movers = [function for function in threads if thread_kind(function) != "compute"]
