@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -24,7 +23,16 @@ from typing import Literal
 from tilewright.dst.bounds import NEVER, Bounds
 from tilewright.dst.checker import check
 from tilewright.dst.greedy import candidate_orders, greedy_parts, live_order
-from tilewright.dst.linear_scan import DoesNotFit, NoUsableForm, Schedule, lars_order, linear_scan, plain_form, scan
+from tilewright.dst.linear_scan import (
+    DoesNotFit,
+    NoUsableForm,
+    Schedule,
+    destroyed_value,
+    lars_order,
+    linear_scan,
+    plain_form,
+    scan,
+)
 from tilewright.dst.model import (
     AGAIN,
     BEAM_LIMIT,
@@ -41,53 +49,54 @@ from tilewright.dst.model import (
 )
 from tilewright.dst.moves import Options
 from tilewright.dst.optimizer import Optimizer
-from tilewright.dst.problem import Allocation, Copy, Execute, Load, Part, Plan, Problem, Remedy
+from tilewright.dst.problem import Allocation, Copy, Execute, Load, Part, Place, Plan, Problem, Remedy
 from tilewright.dst.round_trips import assign_buffers, cheaper_round_trips, exposed_cycles, is_worth_it, lifetimes, saving, split
 from tilewright.dst.search import Search
-from tilewright.records import record
+from tilewright.records import record, replaced
 
 # Remedies -------------------------------------------------------------------------------------------------------------
 
 
 def remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
     """Remedies in the order they are tried: reorder, reload, form, recompute, split. Cycles are per tile."""
-    if _surely_fits(problem):
-        return ()
-    try:
-        plain = scan(problem)
-    except DoesNotFit:
-        plain = None
-    if plain is not None and plain.unroll_factor >= 1:
-        return ()
+    executions = [step for part in plan.parts for step in part.allocation.steps if isinstance(step, Execute)]
     found = (
-        _reorder(plan),
+        _reorder(executions),
         _reload(problem, plan),
-        _form(problem, plan),
-        _recompute(problem, plan),
+        _form(problem, executions),
+        _recompute(problem, executions),
         _split(problem, plan),
     )
-    return tuple(remedy for remedy in found if remedy is not None)
+    named = tuple([remedy for remedy in found if remedy is not None])
+    return () if not named or _fits_plainly(problem) else named
+
+
+def _fits_plainly(problem: Problem) -> bool:
+    if _surely_fits(problem):
+        return True
+    try:
+        return scan(problem).unroll_factor >= 1
+    except DoesNotFit:
+        return False
 
 
 def _surely_fits(problem: Problem) -> bool:
-    """Whether there is a slot for every value, and for a copy of it wherever the plain answer may overwrite what others want."""
-    wanted = Counter(value for op in problem.ops for value in {*op.operands})
-    wanted.update({*problem.outputs})
-    copied = sum(count - 1 for count in wanted.values())
-    if not problem.outputs or problem.value_count + copied > problem.capacity:
-        return False
+    """Whether there is a slot for every leaf that the plain answer loads, every result that takes a new one, and every copy."""
     try:
-        return all(plain_form(problem, op) >= 0 for op in range(len(problem.ops)))
+        forms = [op.forms[plain_form(problem, number)] for number, op in enumerate(problem.ops)]
     except NoUsableForm:
         return False
+    uses = Counter(problem.outputs)
+    for form in forms:
+        uses.update({operand.value for operand in form.operands if operand.place is Place.DST})
+    leaves = sum([problem.is_leaf(value) for value in uses])
+    in_place = [value for form in forms if (value := destroyed_value(form)) is not None]
+    copies = sum([uses[value] > 1 for value in in_place])
+    return bool(problem.outputs) and leaves + len(forms) - len(in_place) + copies <= problem.capacity
 
 
-def _executions(plan: Plan) -> list[Execute]:
-    return [step for part in plan.parts for step in part.allocation.steps if isinstance(step, Execute)]
-
-
-def _reorder(plan: Plan) -> Remedy | None:
-    first = list(dict.fromkeys(step.op for step in _executions(plan)))
+def _reorder(executions: list[Execute]) -> Remedy | None:
+    first = list(dict.fromkeys([step.op for step in executions]))
     moved = sum(before > after for before, after in pairwise(first))
     detail = f"ops do not run in source order ({moved} times an earlier op runs later)"
     return Remedy("reorder", detail, 0) if moved else None
@@ -106,9 +115,9 @@ def _reload(problem: Problem, plan: Plan) -> Remedy | None:
     return Remedy("reload", f"{count} leaves are loaded again instead of held", cycles) if count else None
 
 
-def _form(problem: Problem, plan: Plan) -> Remedy | None:
+def _form(problem: Problem, executions: list[Execute]) -> Remedy | None:
     changed = saved = 0
-    for step in _executions(plan):
+    for step in executions:
         try:
             plain = plain_form(problem, step.op)
         except NoUsableForm:
@@ -124,10 +133,10 @@ def _form(problem: Problem, plan: Plan) -> Remedy | None:
     return Remedy("form", f"{changed} {how}", -saved) if changed else None
 
 
-def _recompute(problem: Problem, plan: Plan) -> Remedy | None:
+def _recompute(problem: Problem, executions: list[Execute]) -> Remedy | None:
     cycles = count = 0
     seen: set[int] = set()
-    for step in _executions(plan):
+    for step in executions:
         if step.op in seen:
             count += 1
             cycles += problem.ops[step.op].forms[step.form].math_cycles
@@ -430,8 +439,8 @@ def checked_plan(
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
     plan = optimal(problem, whole=True, below=below) if whole else _allocated(problem, allocator, schedule)
     check(problem, plan)
-    parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
-    return replace(plan, parts=parts, remedies=remedies(problem, plan))
+    parts = tuple([replaced(part, requirements=requirements(problem, part.allocation)) for part in plan.parts])
+    return replaced(plan, parts=parts, remedies=remedies(problem, plan))
 
 
 def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
@@ -444,8 +453,8 @@ def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Pl
     try:
         return linear_scan(problem, schedule=schedule)
     except DoesNotFit as error:
-        plan = optimal(replace(problem, round_trips=0))
-        return replace(plan, notes=(*plan.notes, f"{error}; allocated by optimal instead"))
+        plan = optimal(replaced(problem, round_trips=0))
+        return replaced(plan, notes=(*plan.notes, f"{error}; allocated by optimal instead"))
 
 
 # Tiles that the next region waits for -------------------------------------------------------------------------------------

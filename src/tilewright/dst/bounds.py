@@ -47,12 +47,12 @@ class Bounds:
         for variant in model.variants:
             for value in bits(variant.executes):
                 self.covering[value].append(variant)
+        self.own_costs = [self._own_cost(variant) for variant in model.variants]
         self.cheapest = self._shares()
-        least_unpack = {v: min(w.unpack // w.executes.bit_count() for w in ws) for v, ws in self.covering.items()}
+        self.least_unpack = {v: min([w.unpack // w.executes.bit_count() for w in ws]) for v, ws in self.covering.items()}
         self.total = sum(self.cheapest.values())
-        self.unpack_total = sum(least_unpack.values())
-        self.saved = [sum(self.cheapest[v] for v in bits(w.executes)) for w in model.variants]
-        self.unpack_saved = [sum(least_unpack[v] for v in bits(w.executes)) for w in model.variants]
+        self.unpack_total = sum(self.least_unpack.values())
+        self.saved = self._of_variants(self.cheapest)
         self.leaves = self._leaves()
         self.destroyers = [] if again else self._destroyers()
         self.corrections: dict[int, Correction] = {}
@@ -62,6 +62,19 @@ class Bounds:
         problem = model.problem
         self.pack = problem.costs.pack * len(model.output_list)
         self.packs_serially = problem.full_sync and problem.costs.full_sync_serialises_pack
+        # Scaled math cycles of a tile at least.
+        self.math = self.total + self.correction(0, 0, model.outputs) << COST_SHIFT
+        # A lower bound on the slots of one tile: outputs, and operands that must be in DST together.
+        together = [min([w.in_dst.bit_count() for w in variants]) for variants in self.covering.values()]
+        self.least_slots = max(model.outputs.bit_count(), *together, 1) if together else model.outputs.bit_count()
+
+    def _of_variants(self, cycles: dict[int, int]) -> list[int]:
+        """Per variant, the cycles of all ops that it executes."""
+        return [sum([cycles[value] for value in bits(variant.executes)]) for variant in self.model.variants]
+
+    @cached_property
+    def unpack_saved(self) -> list[int]:
+        return self._of_variants(self.least_unpack)
 
     # Sums over the ops that are left ---------------------------------------------------------------------------------------
 
@@ -70,10 +83,10 @@ class Bounds:
 
         An op that only few fused forms take part in gets all it can, the others what that leaves.
         """
-        fused = {value: sum(w.executes.bit_count() > 1 for w in variants) for value, variants in self.covering.items()}
+        fused = [(sum([w.executes.bit_count() > 1 for w in ws]), value) for value, ws in self.covering.items()]
         shares: dict[int, int] = {}
-        for value in sorted(self.covering, key=lambda value: (fused[value], value)):
-            room = [self._own_cost(w) - sum(shares.get(v, 0) for v in bits(w.executes)) for w in self.covering[value]]
+        for _, value in sorted(fused):
+            room = [self.own_costs[w.index] - sum([shares.get(v, 0) for v in bits(w.executes)]) for w in self.covering[value]]
             shares[value] = max(min(room), 0)
         return shares
 
@@ -93,9 +106,9 @@ class Bounds:
             may_destroy = must_hold = 0
             for value in bits(model.users[leaf] | model.dst_users[leaf]):
                 variants = self.covering.get(value, [])
-                if any(w.destroys == bit for w in variants):
+                if bit in [w.destroys for w in variants]:
                     may_destroy |= 1 << value
-                if variants and all(w.in_dst & bit for w in variants):
+                if variants and 0 not in [w.in_dst & bit for w in variants]:
                     must_hold |= 1 << value
             if may_destroy or must_hold or model.outputs & bit:
                 row = (bit, bit | sum(model.instances.get(leaf, ())), may_destroy, must_hold)
@@ -110,9 +123,11 @@ class Bounds:
         found: dict[int, tuple[int, int]] = {}
         counted = 0
         for value, variants in self.covering.items():
-            destroyed = min(variants, key=lambda w: self._own_cost(w) - self.saved[w.index]).destroys & ~self.model.buffered
-            shared = sum(w.executes for w in variants if w.executes.bit_count() > 1)
-            if not destroyed or shared & counted:
+            destroyed = min(variants, key=lambda w: self.own_costs[w.index] - self.saved[w.index]).destroys & ~self.model.buffered
+            if not destroyed:
+                continue
+            shared = sum([w.executes for w in variants if w.executes.bit_count() > 1])
+            if shared & counted:
                 continue  # a form of several ops is counted for one of them
             others = [w.math - self.saved[w.index] for w in variants if w.destroys != destroyed]
             regret = min([self.model.copy_math, *others])
@@ -160,7 +175,7 @@ class Bounds:
         masks: dict[int, int] = {}
         for value, variants in self.covering.items():
             init = variants[0].init
-            if init and all(w.init == init for w in variants):
+            if init and len({w.init for w in variants}) == 1:
                 masks[init] = masks.get(init, 0) | 1 << value
         return [(init, self.init_prices[init], mask) for init, mask in masks.items()]
 
@@ -176,12 +191,7 @@ class Bounds:
 
     def quick(self, tiles: int) -> float:
         """Cycles per tile that no answer with so many tiles per acquire can beat."""
-        return self.cycles(self._math * tiles + self.inits(0, 0), tiles)
-
-    @cached_property
-    def _math(self) -> int:
-        """Scaled math cycles of a tile at least."""
-        return self.total + self.correction(0, 0, self.model.outputs) << COST_SHIFT
+        return self.cycles(self.math * tiles + self.inits(0, 0), tiles)
 
     def relaxed(self, tiles: int, slots: int) -> RelaxedBound | None:
         """The bound of the region with all leaves alike; None if it does not apply or would take too long."""
@@ -223,13 +233,7 @@ class Bounds:
     def by_quick(self, fewest_slots: int) -> list[tuple[float, int, int]]:
         """(quick bound, tiles, slots) of all budgets with at least so many slots, the least bound first."""
         rows = budgets(self.model.problem.capacity, self.model.problem.tiles)
-        return sorted((self.quick(tiles), tiles, slots) for tiles, slots in rows if slots >= fewest_slots)
-
-    @property
-    def least_slots(self) -> int:
-        """A lower bound on the slots of one tile: outputs, and operands that must be in DST together."""
-        together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in self.covering.values()]
-        return max([self.model.outputs.bit_count(), *together], default=1)
+        return sorted([(self.quick(tiles), tiles, slots) for tiles, slots in rows if slots >= fewest_slots])
 
 
 # The relaxed problem --------------------------------------------------------------------------------------------------
@@ -453,12 +457,13 @@ class RelaxedBound:
     def rest(self, executed: int, held: int, init: int) -> int:
         """Scaled cost to the end at least; ``NEVER`` or more if nothing fits."""
         relaxation = self.relaxation
+        settled, cycles = relaxation.settled.get((executed, init)) or relaxation.settle(executed, init)
         leaves = held & self.loadable
-        fresh = (leaves & relaxation.fresh_leaves(executed)).bit_count() if leaves else 0
-        settled, cycles = relaxation.settle(executed, init)
-        most = min(self.slots - self.waiting[settled].bit_count(), relaxation.useful_leaves(settled))
-        fresh = min(fresh, most)
-        known = min(leaves.bit_count() - fresh, most - fresh)
+        fresh = known = 0
+        if leaves:
+            most = min(self.slots - self.waiting[settled].bit_count(), relaxation.useful_leaves(settled))
+            fresh = min((leaves & relaxation.fresh_leaves(executed)).bit_count(), most)
+            known = min(leaves.bit_count() - fresh, most - fresh)
         other, row = self.rows.get((settled, fresh, known)) or self._row(settled, fresh, known)
         return row.get(init, other) + cycles * self.scale
 
@@ -472,7 +477,7 @@ class RelaxedBound:
         under: dict[int, int] = {}  # init -> cost while it is in force
         other = 0 if executed == self.goal and leaves >= self.relaxation.leaf_outputs else NEVER
         if fresh < most:
-            loaded = (executed, fresh + 1, min(known, most - fresh - 1))
+            loaded = (executed, fresh + 1, known if known < most - fresh else most - fresh - 1)
             other = _take(self.relaxation.load_init, self.load_price, rows.get(loaded) or self._row(*loaded), under, other)
         for init, last_init, cost, first, uses, room_for_leaves, gone, most_after, after in ways:
             if first > fresh or uses > leaves:
@@ -492,7 +497,8 @@ class RelaxedBound:
             else:
                 other = _take(0, cost, row, under, other)
         for init, cost in under.items():
-            other = min(other, cost + self.init_prices[init])
+            if cost + self.init_prices[init] < other:
+                other = cost + self.init_prices[init]
         row = rows[(executed, fresh, known)] = (other, {init: cost for init, cost in under.items() if cost < other})
         return row
 
@@ -528,5 +534,6 @@ def _take(init: int, cost: int, row: Row, under: dict[int, int], other: int) -> 
             under[init] = cost
         return other
     for current, least in rests.items():
-        under[current] = min(under.get(current, NEVER), cost + least)
-    return min(other, cost + rest)
+        if cost + least < under.get(current, NEVER):
+            under[current] = cost + least
+    return other if other < cost + rest else cost + rest

@@ -66,14 +66,18 @@ class NoUsableForm(Exception):
 
 def plain_form(problem: Problem, op: int) -> int:
     """The form with every operand in DST, else the first that takes only leaves from buffers."""
-    forms = [(number, form) for number, form in enumerate(problem.ops[op].forms) if not (form.absorbs or form.repeats)]
-    for number, form in forms:
-        if all(operand.place is Place.DST for operand in form.operands):
+    usable, leaves = -1, len(problem.leaves)
+    for number, form in enumerate(problem.ops[op].forms):
+        if form.absorbs or form.repeats:
+            continue
+        from_buffers = [operand.value for operand in form.operands if operand.place is Place.BUFFER]
+        if not from_buffers:
             return number
-    for number, form in forms:
-        if all(operand.place is Place.DST or problem.is_leaf(operand.value) for operand in form.operands):
-            return number
-    raise NoUsableForm(op)
+        if usable < 0 and max(from_buffers) < leaves:
+            usable = number
+    if usable < 0:
+        raise NoUsableForm(op)
+    return usable
 
 
 def destroyed_value(form: Form) -> int | None:
@@ -86,7 +90,8 @@ def insert_copies(
     problem: Problem, order: Sequence[int], *, copy_readers: bool
 ) -> tuple[list[ScanOp], list[InsertedCopy]]:
     """The ops in ``order`` with their operands renamed to copies where needed, and the copies in order of execution."""
-    forms = {op: problem.ops[op].forms[plain_form(problem, op)] for op in order}
+    plain = {op: plain_form(problem, op) for op in order}
+    forms = {op: problem.ops[op].forms[number] for op, number in plain.items()}
     users: dict[int, list[int]] = {}
     for op in order:
         for value in dict.fromkeys(o.value for o in forms[op].operands if o.place is Place.DST):
@@ -112,8 +117,7 @@ def insert_copies(
                 renamed[operand.value] = node
         nodes = tuple(renamed.get(o.value, o.value) if o.place is Place.DST else None for o in form.operands)
         destroys = nodes[form.reuses] if form.reuses is not None else None
-        number = problem.ops[op].forms.index(form)
-        scan_ops.append(ScanOp(op, number, nodes, problem.result_of(op), destroys))
+        scan_ops.append(ScanOp(op, plain[op], nodes, problem.result_of(op), destroys))
     return scan_ops, copies
 
 

@@ -19,7 +19,7 @@ cycles somewhere, twice as much gains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from tilewright.dst.problem import (
@@ -322,12 +322,20 @@ class Variant:
     init_cycles: int
 
 
-def bits(mask: int) -> Iterator[int]:
+# By mask: most regions have few values, and nothing is asked for more often.
+_BITS = tuple([tuple([bit for bit in range(8) if mask >> bit & 1]) for mask in range(256)])
+
+
+def bits(mask: int) -> Sequence[int]:
     """The positions of the set bits, ascending."""
+    if mask < len(_BITS):
+        return _BITS[mask]
+    found: list[int] = []
     while mask:
         low = mask & -mask
-        yield low.bit_length() - 1
+        found.append(low.bit_length() - 1)
         mask ^= low
+    return found
 
 
 class Model:
@@ -343,17 +351,19 @@ class Model:
     ):
         self.problem = problem
         self.cuts = cuts  # results may get into buffers on the way
+        self.leaf_count, count = len(problem.leaves), problem.value_count
         self.output_list = tuple(problem.outputs if outputs is None else outputs)
         self.outputs = mask_of(self.output_list)
-        leaves = range(len(problem.leaves)) if buffered is None else buffered
-        self.buffered = mask_of(leaves)
+        self.buffered = (1 << self.leaf_count) - 1 if buffered is None else mask_of(buffered)
         self.ops = self._needed_ops()
-        self.all_results = mask_of(problem.result_of(op) for op in self.ops)
-        self.users = [0] * problem.value_count  # value -> results of the ops that use it
+        self.all_results = 0
+        self.users = [0] * count  # value -> results of the ops that use it
         for op in self.ops:
+            result = 1 << self.leaf_count + op
+            self.all_results |= result
             for value in problem.ops[op].operands:
-                self.users[value] |= 1 << problem.result_of(op)
-        self.dst_users = [0] * problem.value_count  # value -> results of the ops that can use it from DST
+                self.users[value] |= result
+        self.dst_users = [0] * count  # value -> results of the ops that can use it from DST
         self.init_names: dict[str, int] = {"": 0}
         self.init_prices: list[int] = [0]
         loads = [*problem.leaves, *[spilled_leaf(problem)] * len(problem.ops)]
@@ -364,19 +374,21 @@ class Model:
         self.copy_math = costs.copy
         self.copy_init = self._init(costs.copy_init, costs.copy_init_cycles)
         self.variants: list[Variant] = []
+        self.needing: list[list[Variant]] = [[] for _ in range(count)]
+        self.of_op: dict[int, list[Variant]] = {}
+        self.zeroed_results = 0
         for op in self.ops:
-            self._add_variants(op)
-        self.needing: list[list[Variant]] = [[] for _ in range(problem.value_count)]
-        self.of_op: dict[int, list[Variant]] = {op: [] for op in self.ops}
+            self.of_op[op] = self._variants_of(op)
+            self.variants += self.of_op[op]
         for variant in self.variants:
-            self.of_op[variant.op].append(variant)
             for value in bits(variant.needs):
                 self.needing[value].append(variant)
             for value in bits(variant.in_dst):
                 self.dst_users[value] |= variant.executes
+            if variant.rule == ZEROED:
+                self.zeroed_results |= variant.result
         self.has_inits = len(self.init_prices) > 1
         self._add_instances()
-        self.zeroed_results = mask_of(v.result.bit_length() - 1 for v in self.variants if v.rule == ZEROED)
 
     def _add_instances(self) -> None:
         """Further instances of leaves that several ops may destroy: loaded together they share one init.
@@ -391,7 +403,7 @@ class Model:
             if variant.destroys & self.buffered:
                 destroyers.setdefault(variant.destroys.bit_length() - 1, set()).add(variant.op)
         for leaf, ops in destroyers.items():
-            destroying = mask_of(self.problem.result_of(op) for op in ops)
+            destroying = mask_of([self.problem.result_of(op) for op in ops])
             also_kept = self.outputs >> leaf & 1 or self.dst_users[leaf] & ~destroying
             count = min(len(ops) + bool(also_kept), self.problem.capacity) - 1
             first = self.problem.value_count + len(self.leaf_of_instance)
@@ -406,7 +418,7 @@ class Model:
         for variant in self.variants:
             if variant.executes.bit_count() > 1:
                 absorbable |= variant.executes
-        least = {op: min((w.math for w in variants), default=0) for op, variants in self.of_op.items()}
+        least = {op: min([w.math for w in variants], default=0) for op, variants in self.of_op.items()}
         return [not w.executes & absorbable and w.math == least[w.op] for w in self.variants]
 
     def leaves_worth_a_copy(self, tiles: int, *, inits: bool) -> int:
@@ -421,32 +433,36 @@ class Model:
 
     def _needed_ops(self) -> list[int]:
         """Ops an output depends on, in source order; what nobody packs is not computed."""
-        problem = self.problem
+        ops, buffered, first = self.problem.ops, self.buffered, self.leaf_count
         wanted: set[int] = set()
-        pending = [value for value in self.output_list if not self.buffered >> value & 1]
+        pending = [value for value in self.output_list if not buffered >> value & 1]
         while pending:
-            op = problem.op_of(pending.pop())
-            if op in wanted:
-                continue
-            wanted.add(op)
-            pending.extend(value for value in problem.ops[op].operands if not self.buffered >> value & 1)
+            op = pending.pop() - first
+            if op not in wanted:
+                wanted.add(op)
+                pending += [value for value in ops[op].operands if not buffered >> value & 1]
         return sorted(wanted)
 
     def _init(self, key: str, cycles: int) -> int:
-        number = self.init_names.setdefault(key, len(self.init_names))
-        if number == len(self.init_prices):
+        number = self.init_names.get(key)
+        if number is None:
+            number = self.init_names[key] = len(self.init_prices)
             self.init_prices.append(cycles)
         return number
 
-    def _add_variants(self, op: int) -> None:
+    def _variants_of(self, op: int) -> list[Variant]:
+        found: list[Variant] = []
         for number, form in enumerate(self.problem.ops[op].forms):
-            if form.absorbs and not self._may_absorb(op, form.absorbs):
+            absorbs = form.absorbs
+            if absorbs and not self._may_absorb(op, absorbs):
                 continue
             # What others want too may be wanted in another part only: here the form computes it for itself alone.
-            alone = bool(form.repeats) and self._may_absorb(op, form.repeats)
-            variant = self._variant(op, number, form, (*form.absorbs, *form.repeats) if alone else form.absorbs)
+            if form.repeats and self._may_absorb(op, form.repeats):
+                absorbs = (*absorbs, *form.repeats)
+            variant = self._variant(op, number, len(self.variants) + len(found), form, absorbs)
             if self.cuts or not variant.in_buffer & ~self.buffered:
-                self.variants.append(variant)
+                found.append(variant)
+        return found
 
     def _may_absorb(self, op: int, inner: Sequence[int]) -> bool:
         """An absorbed op must be ours to compute, feed only this op, and not be an output."""
@@ -455,25 +471,24 @@ class Model:
         wanted = self.all_results & ~self.outputs
         return all(wanted >> value & 1 and not self.users[value] & ~inside for value in results)
 
-    def _variant(self, op: int, number: int, form: Form, absorbs: tuple[int, ...]) -> Variant:
-        problem = self.problem
+    def _variant(self, op: int, number: int, index: int, form: Form, absorbs: tuple[int, ...]) -> Variant:
+        problem, first = self.problem, self.leaf_count
         in_dst = in_buffer = 0
         for operand in form.operands:
             if operand.place is Place.DST:
                 in_dst |= 1 << operand.value
             else:
                 in_buffer |= 1 << operand.value
-        first = len(problem.leaves)
         result = executes = 1 << first + op
         touched, needed = problem.ops[op].operands, in_dst | in_buffer
         if absorbs:
             touched = tuple(value for i in (*absorbs, op) for value in problem.ops[i].operands)
-            executes |= mask_of(first + i for i in absorbs)
+            executes |= mask_of([first + i for i in absorbs])
         if form.repeats:  # such an op comes first although nobody reads its result here: bounds may go by the order of the ops
-            needed |= mask_of(first + i for i in form.repeats if i not in absorbs)
+            needed |= mask_of([first + i for i in form.repeats if i not in absorbs])
         reused = None if form.reuses is None else form.operands[form.reuses].value
         return Variant(
-            index=len(self.variants),
+            index=index,
             op=op,
             form=number,
             executes=executes,

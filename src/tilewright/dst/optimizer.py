@@ -55,9 +55,9 @@ class Placement:
         if variant is not None:
             self._execute(move, variant)
 
-    def _load_order(self, move: Move) -> list[int]:
+    def _load_order(self, move: Move) -> Sequence[int]:
         if move.variant is None:
-            return list(bits(move.loads))
+            return bits(move.loads)
         form = self.problem.ops[move.variant.op].forms[move.variant.form]
         return [v for v in dict.fromkeys(o.value for o in form.operands) if move.loads >> v & 1]
 

@@ -111,8 +111,9 @@ class Problem:
 
     @cached_property
     def _hash(self) -> int:
-        """Kept: a problem is looked up once by every pass that asks about its region."""
-        return hash((self.leaves, self.ops, self.outputs, self.capacity, self.tiles))
+        """Kept: a problem is looked up once by every pass that asks about its region. Forms mostly follow from what is here."""
+        ops = tuple([(op.name, op.operands, len(op.forms)) for op in self.ops])
+        return hash((len(self.leaves), ops, self.outputs, self.capacity, self.tiles))
 
     @property
     def value_count(self) -> int:

@@ -134,7 +134,7 @@ def _parts(model: Model, moves: Sequence[Move]) -> list[Part]:
         if not move.is_cut:
             section.append(move)
             continue
-        spills = list(bits(move.spills))
+        spills = bits(move.spills)
         outputs = [value for value in pending if move.packs == -1 or move.packs >> value & 1]
         pending = [value for value in pending if value not in outputs]
         parts.append(_part(model, section, spills, outputs, buffered))
@@ -146,7 +146,7 @@ def _parts(model: Model, moves: Sequence[Move]) -> list[Part]:
 def _part(
     whole: Model,
     section: Sequence[Move],
-    spills: list[int],
+    spills: Sequence[int],
     outputs: list[int],
     buffered: list[int],
 ) -> Part:
