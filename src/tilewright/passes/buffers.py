@@ -233,28 +233,30 @@ def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAV
     """For each buffer memory the values inside compute regions that stand for its tiles; ``None`` if anybody else reads it."""
     found: dict[int, list[SSAValue] | None] = dict.fromkeys(_memory_elsewhere(function, module))
     for op in operations(function):
-        if isinstance(op, AttachCBOp):
-            _add_readers(op.results[0], found)
+        if type(op) is AttachCBOp:
+            _add_readers(op.results[0], memory_of(op.results[0]), found)
     return found
 
 
-def _add_readers(block: SSAValue, found: dict[int, list[SSAValue] | None]) -> None:
-    memory = memory_of(block)
+def _add_readers(block: SSAValue, memory: int, found: dict[int, list[SSAValue] | None]) -> None:
     for use in block.uses:
         user, known = use.operation, found.setdefault(memory, [])
-        if isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
-            _add_readers(user.results[0], found)
-        elif not isinstance(user, ComputeOp):
+        if type(user) is ComputeOp:
+            if known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
+                known.append(user.block.args[use.index])
+        elif isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
+            _add_readers(user.results[0], memory, found)
+        else:
             found[memory] = None
-        elif known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
-            known.append(user.block.args[use.index])
 
 
 def memory_of(block: SSAValue) -> int:
     """Index of the buffer whose memory a block lies in; a block of text input may lie in none."""
     view = _attachment(block)
     bind = view.buffer.owner if view is not None else None
-    return int_value(bind, ALIAS_OF, bind.cb_index) if isinstance(bind, BindCBOp) else NO_MEMORY
+    if not isinstance(bind, BindCBOp):
+        return NO_MEMORY
+    return int_value(bind, ALIAS_OF) if ALIAS_OF in bind.attributes else bind.cb_index
 
 
 def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:

@@ -248,6 +248,7 @@ class Taken:
 
     indices: int  # of buffers, up to the last that is used
     bytes: int  # of L1
+    scratch: bool  # whether some are empty between regions
 
 
 def taken(compute: ComputeOp, context: PassContext) -> Taken:
@@ -258,27 +259,25 @@ def taken(compute: ComputeOp, context: PassContext) -> Taken:
         if not (op.backed or ALIAS_OF in op.attributes):
             kind = buffer_type_of(op.results[0])
             used += kind.total_tiles * kind.tile.bytes
-    return Taken(max(binds, default=-1) + 1, used)
-
-
-def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, beside: Taken, share_of_l1: float = 1.0) -> int:
-    """Buffers of the region's shape, in any of these formats, that fit beside those there are.
-
-    Buffers of earlier regions that nothing is in between regions count as free, if all values could use them.
-    """
-    free = int(share_of_l1 * (context.chip.l1_usable_bytes - beside.bytes))
-    fit = max(free, 0) // (compute.tiles * max(map(tile_bytes, formats), default=1))
-    empty = idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
-    return max(0, min(context.chip.max_buffers - beside.indices, fit)) + len(empty)
+    scratch = any(SCRATCH in op.attributes for op in binds.values())
+    return Taken(max(binds, default=-1) + 1, used, scratch)
 
 
 def rooms(
     compute: ComputeOp, formats: Sequence[str], context: PassContext, beside: Taken | None, *, travels: bool
 ) -> tuple[int, int]:
-    """Buffers for values of a region that must travel, and for those that may.
+    """Buffers of the region's shape, in any of these formats, for its values that must travel, and for those that may.
 
-    No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
+    Buffers of earlier regions that nothing is in between regions count as free, if all values could use them. No plan uses more
+    buffers than there are values: so the problem, and its answer, stay the same while others are added.
     """
     beside = beside or taken(compute, context)
-    must = min(room(compute, formats, context, beside), len(formats))
-    return must, min(room(compute, formats, context, beside, SHARE_OF_L1), len(formats)) if travels else 0
+    kinds = set(formats)
+    empty = len(idle(compute, compute.output_shape, formats[0])) if beside.scratch and len(kinds) == 1 else 0
+    indices, free = context.chip.max_buffers - beside.indices, context.chip.l1_usable_bytes - beside.bytes
+    each = compute.tiles * max(map(tile_bytes, kinds), default=1)
+
+    def room(share_of_l1: float) -> int:
+        return min(max(0, min(indices, int(share_of_l1 * free) // each)) + empty, len(formats))
+
+    return room(1.0), room(SHARE_OF_L1) if travels else 0

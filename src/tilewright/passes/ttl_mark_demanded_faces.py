@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.tile_op import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
@@ -24,11 +24,11 @@ from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-mark-demanded-faces"
-Dims = frozenset[int]  # dimensions along which only the first place counts
-EVERYWHERE: Dims = frozenset()
-NOWHERE: Dims = frozenset((0, 1))
-REPEATED = {"row": frozenset((1,)), "col": frozenset((0,)), "scalar": NOWHERE}
-PARTS = {frozenset((1,)): COLUMN, frozenset((0,)): ROW, NOWHERE: FIRST}
+Dims = int  # mask of the dimensions along which only the first place counts
+EVERYWHERE, ROWS, COLUMNS = 0, 1, 2
+NOWHERE = ROWS | COLUMNS
+REPEATED = {"row": COLUMNS, "col": ROWS, "scalar": NOWHERE}
+PARTS = {COLUMNS: COLUMN, ROWS: ROW, NOWHERE: FIRST}
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -56,45 +56,47 @@ def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
 
 
 class DemandedFaces:
-    """``dims(value)`` of every tile value and ``kept(memory)`` of every buffer: the most that all readers leave out."""
+    """``dims(value)`` of every tile value: the most that all readers leave out."""
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:
-        self.computes = of_kind(function, ComputeOp)
         self.readers = readers_by_memory(function, module)
         self.found: dict[SSAValue, Dims] = {}
+        # Of the other values: those that look at what they do, each with what it leaves out of it.
+        lookers: dict[SSAValue, list[tuple[Dims, SSAValue]]] = {}
+        for compute in reversed(of_kind(function, ComputeOp)):
+            kept = not any(result.uses for result in compute.results)
+            for value in _values_backwards(compute):
+                found = self._lookers(value, compute if kept else None)
+                self.found[value] = EVERYWHERE if found is None else NOWHERE
+                if found:
+                    lookers[value] = found
         changed = True
         while changed:
             changed = False
-            for compute in reversed(self.computes):
-                for value in _values_backwards(compute):
-                    dims = self._of(value, compute)
-                    changed = changed or dims != self.dims(value)
-                    self.found[value] = dims
+            for value, others in lookers.items():
+                known = dims = self.found[value]
+                for repeated, other in others:
+                    dims &= repeated | self.found.get(other, NOWHERE)
+                if dims != known:
+                    self.found[value], changed = dims, True
 
     def dims(self, value: SSAValue) -> Dims:
         return self.found.get(value, NOWHERE)
 
-    def kept(self, block: SSAValue) -> Dims:
-        """Of a block that is written."""
-        readers = self.readers.get(memory_of(block))
-        if not readers:
-            return EVERYWHERE
-        return frozenset[int].intersection(*(self.dims(value) for value in readers))
-
-    def _of(self, value: SSAValue, compute: ComputeOp) -> Dims:
-        dims = NOWHERE
+    def _lookers(self, value: SSAValue, compute: ComputeOp | None) -> list[tuple[Dims, SSAValue]] | None:
+        """None if somebody looks everywhere. What a region yields is looked at where its blocks are, or else everywhere."""
+        found: list[tuple[Dims, SSAValue]] = []
         for use in value.uses:
-            dims &= self._by(use.operation, use.index, compute)
-        return dims
-
-    def _by(self, user: Operation, position: int, compute: ComputeOp) -> Dims:
-        if isinstance(user, TileBcastOp):
-            return REPEATED[user.dim] | self.dims(user.results[0])
-        if isinstance(user, TileOpBase):
-            return self.dims(user.results[0])
-        if isinstance(user, YieldOp) and not any(result.uses for result in compute.results):
-            return self.kept(compute.outputs[position])
-        return EVERYWHERE
+            user = use.operation
+            if isinstance(user, TileBcastOp):
+                found.append((REPEATED[user.dim], user.results[0]))
+            elif isinstance(user, TileOpBase):
+                found.append((EVERYWHERE, user.results[0]))
+            elif isinstance(user, YieldOp) and compute and (readers := self.readers.get(memory_of(compute.outputs[use.index]))):
+                found += [(EVERYWHERE, reader) for reader in readers]
+            else:
+                return None
+        return found
 
 
 def _values_backwards(compute: ComputeOp) -> Iterator[SSAValue]:

@@ -49,27 +49,35 @@ class _Computed:
     def __init__(self, function: FuncOp, module: ModuleOp, computes: list[ComputeOp]) -> None:
         self.readers = readers_by_memory(function, module)
         self.computes = computes
+        self.memories = {compute: [memory_of(block) for block in compute.operands] for compute in computes}
+        # Regions in which some value lacks faces: by a mark, or by what they read.
+        self.partial = {compute for compute in computes if any(FACES in op.attributes for op in block_ops(compute.block))}
         self.buffers: dict[int, Faces] = {}
         self.values: dict[SSAValue, Faces] = {}
 
     def check(self) -> None:
-        before: dict[int, Faces] | None = None
-        while before != self.buffers:
+        following = self.computes
+        while following:
             before = dict(self.buffers)
-            for compute in self.computes:
+            for compute in following:
                 self._follow(compute)
-        problems = [problem for compute in self.computes for problem in self._problems(compute)]
+            fewer = {memory for memory, faces in self.buffers.items() if before.get(memory, ALL_FACES) != faces}
+            following = [compute for compute in self.computes if not fewer.isdisjoint(self.memories[compute])]
+        problems = [problem for compute in self.computes if compute in self.partial for problem in self._problems(compute)]
         if problems:
             raise KernelError(*problems)
 
     def _follow(self, compute: ComputeOp) -> None:
-        blocks = (*compute.inputs, *compute.outputs)
-        for block, argument in zip(blocks, compute.block.args, strict=True):
-            self.values[argument] = self.buffers.get(memory_of(block), ALL_FACES)
+        memories = self.memories[compute]
+        if any(self.buffers.get(memory, ALL_FACES) != ALL_FACES for memory in memories):
+            self.partial.add(compute)
+        if compute not in self.partial:
+            return
+        for memory, argument in zip(memories, compute.block.args, strict=True):
+            self.values[argument] = self.buffers.get(memory, ALL_FACES)
         for op in block_ops(compute.block):
             if isinstance(op, YieldOp):
-                for value, block in zip(op.operands, compute.outputs, strict=True):
-                    memory = memory_of(block)
+                for value, memory in zip(op.operands, memories[len(compute.inputs) :], strict=True):
                     self.buffers[memory] = self.buffers.get(memory, ALL_FACES) & self.values[value]
             elif op.results:
                 self.values[op.results[0]] = self._result(op)
@@ -87,8 +95,8 @@ class _Computed:
         found: list[Diagnostic] = []
         for op in block_ops(compute.block):
             if isinstance(op, YieldOp):
-                for value, block in zip(op.operands, compute.outputs, strict=True):
-                    if self.values[value] != ALL_FACES and self.readers.get(memory_of(block)) is None:
+                for value, memory in zip(op.operands, self.memories[compute][len(compute.inputs) :], strict=True):
+                    if self.values[value] != ALL_FACES and self.readers.get(memory) is None:
                         found.append(_problem(_maker(value, compute), self.values[value], "what another reader takes whole"))
             elif not isinstance(op, (TileOpBase, TileBcastOp)):
                 found += [

@@ -4,7 +4,7 @@ No algorithm lives here."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -38,7 +38,6 @@ from tilewright.dialects.ttkernel import (
     template_values,
 )
 from tilewright.dialects.ttl import TileOpBase, name_of
-from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     IrregularTileOp,
@@ -55,15 +54,15 @@ from tilewright.dialects.walking import block_ops, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Plan, Problem, ResultRule
-from tilewright.hardware import SOURCE_FORMATS, Chip, dst_tiles
+from tilewright.hardware import SOURCE_FORMATS, dst_tiles
 from tilewright.passes import compiler_buffers
-from tilewright.passes.buffers import accumulates, attachment_of, buffer_of, fits_source
+from tilewright.passes.buffers import accumulates, attachment_of, bind_of, buffer_of, fits_source
 from tilewright.passes.compiler_buffers import Taken
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
 from tilewright.passes.dst_assignment.sub_blocks import is_identity
 from tilewright.program import ComputeConfig
-from tilewright.records import record
+from tilewright.records import record, replaced
 
 DTYPE = "bf16"  # what a 16-bit DST holds without loss, so packing and unpacking change nothing
 MOST_OPS = 64  # of a region whose values may travel by choice
@@ -140,42 +139,30 @@ def _in_room(region: RegionProblem, compute: ComputeOp, context: PassContext, be
         return None
     if (room, trips) == (problem.spill_limit, problem.round_trips):
         return region
-    return replace(region, problem=replace(problem, spill_limit=room, round_trips=trips))
+    return replaced(region, problem=replaced(problem, spill_limit=room, round_trips=trips))
 
 
 def _region_problem(
     compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool, beside: Taken | None
 ) -> RegionProblem:
-    block = compute.block
-    leaves = tuple(block.args[: len(compute.inputs)])
-    ops = tuple(op for op in block_ops(block) if is_tile_math(op))
+    block, inputs, wide, chip = compute.block, compute.inputs, config.fp32_dest_acc_en, context.chip.name
+    leaves = tuple(block.args[: len(inputs)])
+    ops = tuple([op for op in block_ops(block) if is_tile_math(op)])
     last = block.last_op
     assert last is not None
-    numbers: dict[SSAValue, int] = {value: index for index, value in enumerate(leaves)}
-    numbers.update({op.results[0]: len(leaves) + index for index, op in enumerate(ops)})
-    outputs = tuple(numbers[value] for value in last.operands)
-    straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
+    numbers: dict[SSAValue, int] = {value: index for index, value in enumerate((*leaves, *[op.results[0] for op in ops]))}
+    outputs = tuple([numbers[value] for value in last.operands])
+    binds = [bind_of(buffer_of(value)) for value in inputs]
+    straight = frozenset([index for index, bind in enumerate(binds) if bind.cb_index in config.unpack_to_dest])
+    halves = frozenset([index for index, bind in enumerate(binds) if fits_source(bind.results[0])])
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
-    halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
-    formats = [compiler_buffers.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
+    formats = [compiler_buffers.storage_of(_dtype(op.results[0]), wide=wide) for op in ops]
     travels = packed and _may_travel_by_choice(compute, ops, config, context)
     room, trips = compiler_buffers.rooms(compute, formats, context, beside, travels=travels) if packed else (0, 0)
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
-    chip = context.chip
-    sync = timing_constants.sync_cost(chip.name)
-    copy = timing_constants.copy_dest_values_cost(config.fp32_dest_acc_en, chip.name)
-    pack = max((timing_constants.pack_cost(_dtype(value), chip.name).pack_cycles for value in last.operands), default=0)
-    costs = Costs(
-        sync=round(sync.math_cycles),
-        copy=round(copy.math_cycles),
-        copy_init_cycles=round(copy.init_math_cycles),
-        pack=round(pack),
-        spill_unpack=max((_unpack_cycles(kind, config, chip) for kind in set(formats)), default=0),
-        hand_over=round(timing_constants.hand_over_cost(chip.name)),
-    )
-    loads = tuple(_leaf(value, config, chip) for value in leaves)
+    loads = tuple([_leaf(value.name_hint or "", _dtype(value), wide, chip) for value in leaves])
     problem_ops = tuple([builder.op(index, op, formats[index]) for index, op in enumerate(ops)])
     problem = Problem(
         leaves=loads,
@@ -184,13 +171,13 @@ def _region_problem(
         capacity=capacity_of(config, context),
         tiles=compute.tiles,
         full_sync=config.dst_full_sync_en,
-        costs=costs,
+        costs=_costs(frozenset([_dtype(value) for value in last.operands]), frozenset(formats), wide, chip),
         lasting_inits=_lasting_inits(loads, problem_ops, builder.uses),
         spill_limit=room,
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else timing_constants.UNCERTAINTY,
     )
-    buffers = tuple(name_of(defining_op(buffer_of(value)), "") for value in compute.inputs)
+    buffers = tuple([name_of(bind, "") for bind in binds])
     return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute), travels)
 
 
@@ -227,30 +214,34 @@ def _clipped(compute: ComputeOp, outputs: tuple[int, ...]) -> frozenset[int]:
     return frozenset(floats - adding)
 
 
-def _unpacked_to_dst(block: SSAValue, config: ComputeConfig) -> bool:
-    bind = buffer_of(block).owner
-    return isinstance(bind, BindCBOp) and bind.cb_index in config.unpack_to_dest
-
-
 def _dtype(value: SSAValue) -> str:
     assert isinstance(value.type, TileType)
     return value.type.dtype
 
 
-def _unpack_cycles(dtype: str, config: ComputeConfig, chip: Chip) -> int:
-    cost = timing_constants.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
-    return round(cost.unpack_cycles)
+@lru_cache(maxsize=256)
+def _costs(packed: frozenset[str], formats: frozenset[str], wide: bool, chip: str) -> Costs:
+    """Of a region that packs these dtypes, and whose values travel in these formats."""
+    sync, copy = timing_constants.sync_cost(chip), timing_constants.copy_dest_values_cost(wide, chip)
+    return Costs(
+        sync=round(sync.math_cycles),
+        copy=round(copy.math_cycles),
+        copy_init_cycles=round(copy.init_math_cycles),
+        pack=round(max([timing_constants.pack_cost(dtype, chip).pack_cycles for dtype in packed], default=0)),
+        spill_unpack=max([round(_load_cost(dtype, wide, chip).unpack_cycles) for dtype in formats], default=0),
+        hand_over=round(timing_constants.hand_over_cost(chip)),
+    )
 
 
-def _is_wide(dtype: str, config: ComputeConfig) -> bool:
-    return dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
+def _load_cost(dtype: str, wide: bool, chip: str) -> timing_constants.CallCost:
+    return timing_constants.copy_tile_cost(dtype, wide, wide and dtype in ("f32", "i32", "u32"), chip)
 
 
-def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
-    dtype = _dtype(value)
-    cost = timing_constants.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
+@lru_cache(maxsize=256)
+def _leaf(name: str, dtype: str, wide: bool, chip: str) -> Leaf:
+    cost = _load_cost(dtype, wide, chip)
     return Leaf(
-        name=value.name_hint or "",
+        name=name,
         load_math_cycles=round(cost.math_cycles),
         load_unpack_cycles=round(cost.unpack_cycles),
         init=f"copy_tile_init:{dtype}",
@@ -266,10 +257,9 @@ def _lasting_inits(leaves: Sequence[Leaf], ops: Sequence[Op], uses: Mapping[tupl
     matrix, vector = {leaf.init for leaf in leaves}, set[str]()
     for (op, form), use in uses.items():
         units = {call.unit for call in use.calls} or {use.unit}
-        states = vector if units == {Unit.SFPU.value} else matrix
-        states.add(ops[op].forms[form].init)
         if len(units) > 1:
             return frozenset()  # two inits in one form
+        (vector if SFPU in units else matrix).add(ops[op].forms[form].init)
     alone = [states for states in (matrix, vector - {STATELESS}) if len(states) == 1]
     return frozenset({STATELESS}.union(*alone))
 
@@ -302,11 +292,38 @@ PLACES = {  # of the two operands, where one comes from a buffer
     Unit.REUSE_A: (Place.DST, Place.BUFFER),
     Unit.REUSE_B: (Place.BUFFER, Place.DST),
 }
-MATRIX_FORMATS = SOURCE_FORMATS  # what the matrix unit reads without losing bits
+SFPU = Unit.SFPU.value
+MATRIX_FORMATS = frozenset(SOURCE_FORMATS)  # what the matrix unit reads without losing bits
 
 
 def is_tile_math(op: Operation) -> bool:
     return isinstance(op, (TileOpBase, IrregularTileOp))
+
+
+@record
+class _Way:
+    """A form of the table with its operands in one of the orders it takes."""
+
+    form: UnitForm
+    operands: tuple[tuple[int, Place], ...]  # position among those of the op, and where it is
+    result: ResultRule
+    reuses: int | None
+    use: FormUse
+
+
+@lru_cache(maxsize=1024)
+def _ways_of(row: str, release: str) -> tuple[_Way, ...]:
+    found: list[_Way] = []
+    for form in tile_ops.BY_NAME[row].forms:
+        for order in form.orders if form.exists_in(release) else ():
+            places = (Place.DST,) * len(order) if form.unit is Unit.SFPU else PLACES[form.unit]
+            rule, reuses = ResultRule.FREE, None
+            if form.writes is Writes.ACCUMULATES:
+                rule = ResultRule.ZEROED
+            elif form.writes is Writes.IN_PLACE:
+                rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
+            found.append(_Way(form, tuple(zip(order, places, strict=True)), rule, reuses, FormUse(form.unit.value)))
+    return tuple(found)
 
 
 class FormBuilder:
@@ -336,12 +353,13 @@ class FormBuilder:
         self.halves = halves  # leaves of which the source registers hold all bits, whatever their format
         self.round_trips = round_trips  # results may go through a buffer, where the matrix unit can read them
         self.uses: dict[tuple[int, int], FormUse] = {}
+        self.fused = FusedForms(self)
 
     def op(self, index: int, op: Operation, storage: str) -> Op:
         forms = self._row_forms(op) if isinstance(op, TileOpBase) else self._irregular_forms(op)
         for number, (_, use) in enumerate(forms):
             self.uses[index, number] = use
-        operands = tuple(self.numbers[value] for value in op.operands)
+        operands = tuple([self.numbers[value] for value in op.operands])
         name = op.name.removeprefix("ttl.tile_")
         return Op(operands=operands, forms=tuple([form for form, _ in forms]), name=name, storage=storage)
 
@@ -352,12 +370,14 @@ class FormBuilder:
         whole = timing_constants.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip.name, template=template
         )
-        return replace(whole, math_cycles=whole.math_cycles * share(faces)) if faces else whole
+        return replaced(whole, math_cycles=whole.math_cycles * share(faces)) if faces else whole
 
     def priced(self, form: UnitForm, values: Mapping[str, Any], part: str) -> timing_constants.CallCost:
         """Cost of a call of the table on a part of a tile."""
+        if not form.template:
+            return self.cost(form.call, (), part)
         values = {**values, WHOLE: in_one_pass(form, values, part, self.options.metal)}
-        return self.cost(form.call, tuple(template_text(entry, values) for entry in form.template), part)
+        return self.cost(form.call, tuple([template_text(entry, values) for entry in form.template]), part)
 
     def form(
         self,
@@ -387,41 +407,32 @@ class FormBuilder:
     # Rows of the op table -----------------------------------------------------------------------------------------------
 
     def _row_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
-        found: list[tuple[Form, FormUse]] = []
-        for form in op.SPEC.forms:
-            if not form.exists_in(self.options.metal):
-                continue
-            for order in form.orders:
-                built = self._row_form(op, form, order)
-                if built is not None:
-                    found.append((built, FormUse(form.unit.value)))
-        if op.SPEC.name in ("add", "sub", "mul"):
+        row, found = op.SPEC, list[tuple[Form, FormUse]]()
+        for way in _ways_of(row.name, self.options.metal):
+            built = self._row_form(op, way)
+            if built is not None:
+                found.append((built, way.use))
+        if row.name in ("add", "sub", "mul"):
             found += self._bcast_forms(op)
-        if op.SPEC.name == "add":
+        if row.name == "add":
             found += self._accumulate_forms(op)
             found += self._accumulate_bcast_forms(op)
-        return found + FusedForms(self).of(op)
+        return found + self.fused.of(op)
 
-    def _row_form(self, op: TileOpBase, form: UnitForm, order: tuple[int, ...]) -> Form | None:
-        places = (Place.DST,) * len(order) if form.unit is Unit.SFPU else PLACES[form.unit]
-        operands = tuple(
-            Operand(self.numbers[op.operands[position]], place) for position, place in zip(order, places, strict=True)
-        )
-        if form.unit is not Unit.SFPU and not self.matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):
+    def _row_form(self, op: TileOpBase, way: _Way) -> Form | None:
+        form, by_vector = way.form, way.form.unit is Unit.SFPU
+        operands = tuple([Operand(self.numbers[op.operands[position]], place) for position, place in way.operands])
+        if not by_vector and not self.matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):
             return None
-        rule, reuses = ResultRule.FREE, None
-        if form.writes is Writes.ACCUMULATES:
-            rule = ResultRule.ZEROED
-        elif form.writes is Writes.IN_PLACE:
-            rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
         values = template_values(op, dst32=self.config.fp32_dest_acc_en) if form.template else {}
         cost = self.priced(form, values, text_value(op, FACES) if form.by_faces else "")
-        return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
+        return self.form(way.use.unit, operands, way.result, cost, init_key(form, op), reuses=way.reuses)
 
     def matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:
         if not self.options.fpu_binary_ops:
             return False
-        computed = any(operand.place is Place.BUFFER and operand.value >= self.leaf_count for operand in operands)
+        values = [operand.value for operand in operands]
+        computed = Place.BUFFER in [operand.place for operand in operands if operand.value >= self.leaf_count]
         if computed and not self.round_trips:
             return False
         if not self.config.fp32_dest_acc_en:
@@ -429,12 +440,12 @@ class FormBuilder:
         if computed:
             return False  # it travels in 32 bits
         # The matrix unit reads at most 19 bits of an f32 tile, and a reused 32-bit DST tile is cut to bf16 on the way in.
-        if reuse or any(operand.value in self.straight for operand in operands):
+        if reuse or not self.straight.isdisjoint(values):
             return False
-        if any(operand.value in self.halves for operand in operands) and all(self._fits_source(value) for value in op.operands):
+        if not self.halves.isdisjoint(values) and all(map(self._fits_source, op.operands)):
             return True
-        allowed = (*MATRIX_FORMATS, "f32") if self.options.allow_tf32 else MATRIX_FORMATS
-        return all(_dtype(value) in allowed for value in (*op.operands, *op.results))
+        dtypes = {_dtype(value) for value in (*op.operands, *op.results)}
+        return dtypes <= {*MATRIX_FORMATS, "f32"} if self.options.allow_tf32 else dtypes <= MATRIX_FORMATS
 
     def _fits_source(self, value: SSAValue) -> bool:
         return self.numbers.get(value) in self.halves or _dtype(value) in MATRIX_FORMATS
@@ -516,7 +527,7 @@ class FormBuilder:
             built = self.form(ACCUMULATE, operands, ResultRule.ACCUMULATE, cost, init, reuses=0, repeat=repeat)
             inner = (self.numbers[product.results[0]] - self.leaf_count,)
             # A product that others want too is made once more: with the sum it is one call, cheaper than a copy of the tile.
-            built = replace(built, repeats=inner) if shared else replace(built, absorbs=inner)
+            built = replaced(built, repeats=inner) if shared else replaced(built, absorbs=inner)
             return [(built, FormUse(ACCUMULATE, product))]
         return []
 
@@ -569,12 +580,12 @@ class FormBuilder:
     # Ops outside the table ----------------------------------------------------------------------------------------------
 
     def _irregular_forms(self, op: Operation) -> list[tuple[Form, FormUse]]:
-        operands = tuple(Operand(self.numbers[value], Place.BUFFER) for value in op.operands)
+        operands = tuple([Operand(self.numbers[value], Place.BUFFER) for value in op.operands])
         rule, repeat = ResultRule.FREE, 1
         if isinstance(op, ResidentTileOp):  # it is there
             return [(Form(key="resident", operands=(), result=ResultRule.FREE), FormUse("resident"))]
         if isinstance(op, (TileScratchOp, TileFoldOp, TileVectorReduceOp)):
-            return [(self._exact_form(op), FormUse(Unit.SFPU.value))]
+            return [(self._exact_form(op), FormUse(SFPU))]
         if isinstance(op, TileMatmulOp):
             cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):

@@ -7,6 +7,7 @@ stand for to within one unit in the last place of a 16-bit DST. ``EQUIVALENTS`` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import FloatAttr
@@ -85,12 +86,14 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
 )  # fmt: skip
 
 
+EQUIVALENTS_OF = {row: [rule for rule in EQUIVALENTS if rule.row == row] for row in {rule.row for rule in EQUIVALENTS}}
+
+
 class FusedForms:
     def __init__(self, builder: FormBuilder) -> None:
         self.builder = builder
 
-    def of(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
-        patterns = {
+        self.patterns: dict[str, tuple[Callable[[TileOpBase], tuple[Form, FormUse] | None], ...]] = {
             "mul": (self._square, self._silu),
             "add": (self._addcmul,),
             "sub": (self._addcmul,),
@@ -99,11 +102,14 @@ class FusedForms:
             "max_scalar": (self._by_packer,),
             "exp": (self._scaled_exponential, self._scaled_power_of_two),
         }
-        found = [form for pattern in (*patterns.get(op.SPEC.name, ()), self._narrow) if (form := pattern(op)) is not None]
-        for rule in EQUIVALENTS if self.builder.options.equivalent_calls else ():
-            if rule.exactness != SAME_BITS and self.builder.options.precision == "exact":
+
+    def of(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
+        name, options = op.SPEC.name, self.builder.options
+        found = [form for pattern in (*self.patterns.get(name, ()), self._narrow) if (form := pattern(op)) is not None]
+        for rule in EQUIVALENTS_OF.get(name, ()) if options.equivalent_calls else ():
+            if rule.exactness != SAME_BITS and options.precision == "exact":
                 continue
-            if rule.row == op.SPEC.name and (form := self._equivalent(op, rule)) is not None:
+            if (form := self._equivalent(op, rule)) is not None:
                 found.append(form)
         return found
 
