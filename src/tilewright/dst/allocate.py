@@ -59,6 +59,8 @@ from tilewright.records import record, replaced
 
 def remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
     """Remedies in the order they are tried: reorder, reload, form, recompute, split. Cycles are per tile."""
+    if _surely_fits(problem):
+        return ()
     executions = [step for part in plan.parts for step in part.allocation.steps if isinstance(step, Execute)]
     found = (
         _reorder(executions),
@@ -68,16 +70,11 @@ def remedies(problem: Problem, plan: Plan) -> tuple[Remedy, ...]:
         _split(problem, plan),
     )
     named = tuple([remedy for remedy in found if remedy is not None])
-    return () if not named or _fits_plainly(problem) else named
-
-
-def _fits_plainly(problem: Problem) -> bool:
-    if _surely_fits(problem):
-        return True
     try:
-        return scan(problem).unroll_factor >= 1
+        fits = not named or scan(problem).unroll_factor >= 1
     except DoesNotFit:
-        return False
+        fits = False
+    return () if fits else named
 
 
 def _surely_fits(problem: Problem) -> bool:

@@ -56,12 +56,15 @@ class Bounds:
         self.leaves = self._leaves()
         self.destroyers = [] if again else self._destroyers()
         self.corrections: dict[int, Correction] = {}
-        self.init_prices = [0, *((price << COST_SHIFT) + SWITCH_TIE for price in model.init_prices[1:])]  # scaled
+        self.relaxation: Relaxation | None = None
+        self.init_prices = [0, *[(price << COST_SHIFT) + SWITCH_TIE for price in model.init_prices[1:]]]  # scaled
+        self.init_masks = self._init_masks()
         self.known_relaxed: dict[tuple[int, int], RelaxedBound] = {}
         self.relaxed_below = 1 << 30  # slots
         problem = model.problem
         self.pack = problem.costs.pack * len(model.output_list)
         self.packs_serially = problem.full_sync and problem.costs.full_sync_serialises_pack
+        self.other_engines = max(self.unpack_total, 0 if self.packs_serially else self.pack)  # cycles of a tile at least
         # Scaled math cycles of a tile at least.
         self.math = self.total + self.correction(0, 0, model.outputs) << COST_SHIFT
         # A lower bound on the slots of one tile: outputs, and operands that must be in DST together.
@@ -169,7 +172,6 @@ class Bounds:
         found = self.corrections[executed] = copies, leaves
         return found
 
-    @cached_property
     def _init_masks(self) -> list[tuple[int, int, int]]:
         """(init, its scaled cost, ops that run under no other)."""
         masks: dict[int, int] = {}
@@ -182,7 +184,7 @@ class Bounds:
     def inits(self, executed: int, current: int) -> int:
         """Scaled cost of the inits that some op to come cannot do without, while ``current`` is in force."""
         total = 0
-        for init, price, mask in self._init_masks:
+        for init, price, mask in self.init_masks:
             if init != current and mask & ~executed:
                 total += price
         return total
@@ -199,20 +201,17 @@ class Bounds:
             return None
         known = self.known_relaxed.get((tiles, slots))
         if known is None:
-            if self._relaxation.least_steps(slots) > STEP_LIMIT:
+            relaxation = self.relaxation = self.relaxation or Relaxation(self.model, self.sets)
+            if not relaxation.few_steps and relaxation.least_steps(slots) > STEP_LIMIT:
                 self.relaxed_below = slots
                 return None
             try:
-                known = RelaxedBound(self._relaxation, self.init_prices, tiles=tiles, slots=slots)
+                known = RelaxedBound(relaxation, self.init_prices, tiles=tiles, slots=slots)
             except TooManyRows:
                 self.relaxed_below = slots  # more slots have still more rows
                 return None
             self.known_relaxed[(tiles, slots)] = known
         return known
-
-    @cached_property
-    def _relaxation(self) -> Relaxation:
-        return Relaxation(self.model, self.sets)
 
     def tight(self, tiles: int, slots: int) -> float | None:
         """Cycles per tile at least by the relaxed problem, infinite if nothing fits; None if that is not known."""
@@ -224,7 +223,7 @@ class Bounds:
     def cycles(self, cost: int, tiles: int) -> float:
         """Cycles per tile at least, where an acquire has this scaled cost."""
         cycles = (cost >> COST_SHIFT) + self.offset(tiles)
-        return max(cycles / tiles, self.unpack_total, 0 if self.packs_serially else self.pack) + self.fixed_cycles
+        return max(cycles / tiles, self.other_engines) + self.fixed_cycles
 
     def offset(self, tiles: int) -> int:
         """What an acquire pays on the math thread besides the searched cost."""
@@ -264,21 +263,25 @@ class Relaxation:
         self.model = model
         self.sets = sets
         self.copied_leaves = model.leaves_worth_a_copy(1, inits=True)
-        load_inits = {model.load_init[leaf] for leaf in bits(model.buffered)}
+        leaves = bits(model.buffered)
+        load_inits = {model.load_init[leaf] for leaf in leaves}
         self.load_init = load_inits.pop() if len(load_inits) == 1 else 0  # 0: several, and none is counted
-        self.load_cycles = min((model.load_math[leaf] for leaf in bits(model.buffered)), default=0)
+        self.load_cycles = min([model.load_math[leaf] for leaf in leaves], default=0)
         self.leaf_outputs = (model.outputs & model.buffered).bit_count()
         self.keepers = self._keepers()
         self.uses = [[self._use(leaf) for leaf in bits(w.in_dst & model.buffered)] for w in model.variants]
-        most = max((len(uses) for uses in self.uses), default=0)
-        self.users_of_leaves = [0] * most  # ops that may use at least one leaf in DST, two, ...
-        for variant in self.model.variants:
-            for count in range(len(self.uses[variant.index])):
+        self.users_of_leaves = list[int]()  # ops that may use at least one leaf in DST, two, ...
+        for variant, uses in zip(model.variants, self.uses, strict=True):
+            self.users_of_leaves += [0] * (len(uses) - len(self.users_of_leaves))
+            for count in range(len(uses)):
                 self.users_of_leaves[count] |= variant.executes
         self.at_once = [
             best and w.rule != ZEROED and not w.in_dst & model.buffered
             for w, best in zip(model.variants, model.never_beaten, strict=True)
         ]
+        self.any_at_once = any(self.at_once)
+        # Whether no more can come up than are allowed: every form after every set of ops.
+        self.few_steps = len(model.variants) << len(model.ops) <= STEP_LIMIT
         self.known_steps: dict[int, list[Step]] = {}
         self.known_fresh: dict[int, int] = {}
         self.known_useful: dict[int, int] = {}
@@ -300,9 +303,7 @@ class Relaxation:
         known = self.known_useful.get(executed)
         if known is None:
             left = ~executed
-            known = self.leaf_outputs
-            for ops in self.users_of_leaves:
-                known += (ops & left).bit_count()
+            known = self.leaf_outputs + sum([(ops & left).bit_count() for ops in self.users_of_leaves])
             self.known_useful[executed] = known
         return known
 
@@ -326,7 +327,7 @@ class Relaxation:
         if known is not None:
             return known
         sets, now, cycles = self.sets, executed, 0
-        variant = self._next_at_once(now, init)
+        variant = self._next_at_once(now, init) if self.any_at_once else None
         while variant is not None:
             now = sets.after(now, variant)
             cycles += variant.math
@@ -443,6 +444,7 @@ class RelaxedBound:
         self.slots = slots
         self.scale = tiles << COST_SHIFT
         self.load_price = relaxation.load_cycles * self.scale
+        self.leaf_outputs = relaxation.leaf_outputs
         self.waiting = relaxation.sets.waiting
         self.copy_init = relaxation.model.copy_init
         self.goal = relaxation.model.all_results
@@ -472,10 +474,13 @@ class RelaxedBound:
         rows = self.rows
         if len(rows) >= self.row_limit:
             raise TooManyRows
+        if executed == self.goal and not self.leaf_outputs:
+            row = rows[(executed, fresh, known)] = (0, {})
+            return row
         leaves = fresh + known
         most, ways = self.ways.get(executed) or self._ways(executed)
         under: dict[int, int] = {}  # init -> cost while it is in force
-        other = 0 if executed == self.goal and leaves >= self.relaxation.leaf_outputs else NEVER
+        other = 0 if executed == self.goal and leaves >= self.leaf_outputs else NEVER
         if fresh < most:
             loaded = (executed, fresh + 1, known if known < most - fresh else most - fresh - 1)
             other = _take(self.relaxation.load_init, self.load_price, rows.get(loaded) or self._row(*loaded), under, other)

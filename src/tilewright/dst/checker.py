@@ -32,9 +32,9 @@ class CheckError(Exception):
 
 def check(problem: Problem, plan: Plan) -> None:
     """Raise CheckError unless ``plan`` computes every output of ``problem`` within its capacity."""
-    for op in range(len(problem.ops)):
-        for form in problem.ops[op].forms:
-            _check_form(problem, op, form)
+    for number, op in enumerate(problem.ops):
+        for form in op.forms:
+            _check_form(problem, number, form)
     if not plan.parts:
         raise CheckError("the plan has no parts")
     buffers = _BufferReplay(problem, plan)
@@ -54,9 +54,10 @@ def check(problem: Problem, plan: Plan) -> None:
 
 def _check_form(problem: Problem, op: int, form: Form) -> None:
     """Expanding the op through the ops the form computes with it must reach exactly the form's operands."""
-    pending = list(problem.ops[op].operands)
     absorbed = {*form.absorbs, *form.repeats}
-    reached: set[int] = set()
+    # Without ops of other results, the operands of the form are those of the op.
+    reached: set[int] = set() if absorbed else {*problem.ops[op].operands}
+    pending = list(problem.ops[op].operands) if absorbed else []
     met: set[int] = set()
     while pending:
         value = pending.pop()

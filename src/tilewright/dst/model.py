@@ -20,7 +20,6 @@ cycles somewhere, twice as much gains nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from tilewright.dst.problem import (
     Allocation,
@@ -134,15 +133,18 @@ def priced_allocation(
     spilled: int = 0,
 ) -> Allocation:
     """An allocation with all its cost fields set. Every spill adds its buffer handshake to the tile."""
-    costs = [step_cost(problem, step) for step in steps]
-    keys = [(key, cycles) for _, _, key, cycles in costs]
+    math = unpack = 0
+    keys: list[tuple[str, int]] = []
+    for step in steps:
+        math_cycles, unpack_cycles, key, init_cycles = step_cost(problem, step)
+        math += math_cycles
+        unpack += unpack_cycles
+        keys.append((key, init_cycles))
     inits, switches, last = init_cost(keys)
     if layout is Layout.TILE_MAJOR and tiles > 1:
         again, again_switches, _ = init_cost([pair for pair in keys if pair[0] not in problem.lasting_inits], last)
         inits += again * (tiles - 1)
         switches += again_switches * (tiles - 1)
-    math = sum(cost[0] for cost in costs)
-    unpack = sum(cost[1] for cost in costs)
     pack = problem.costs.pack * len(output_slots)
     cycles = modelled_cycles(problem, math=math, unpack=unpack, pack=pack, inits=inits, tiles=tiles)
     return Allocation(
@@ -322,14 +324,23 @@ class Variant:
     init_cycles: int
 
 
-# By mask: most regions have few values, and nothing is asked for more often.
-_BITS = tuple([tuple([bit for bit in range(8) if mask >> bit & 1]) for mask in range(256)])
+def _bits_of_byte(first: int) -> list[tuple[int, ...]]:
+    """The positions of the set bits of every byte whose lowest bit is at ``first``."""
+    found: list[tuple[int, ...]] = [()]
+    for bit in range(first, first + 8):
+        found += [(*lower, bit) for lower in found]
+    return found
+
+
+_LOW, _HIGH = _bits_of_byte(0), _bits_of_byte(8)  # most regions have few values, and nothing is asked for more often
 
 
 def bits(mask: int) -> Sequence[int]:
     """The positions of the set bits, ascending."""
-    if mask < len(_BITS):
-        return _BITS[mask]
+    if mask < 1 << 8:
+        return _LOW[mask]
+    if mask < 1 << 16:
+        return _LOW[mask & 255] + _HIGH[mask >> 8]
     found: list[int] = []
     while mask:
         low = mask & -mask
@@ -388,6 +399,9 @@ class Model:
             if variant.rule == ZEROED:
                 self.zeroed_results |= variant.result
         self.has_inits = len(self.init_prices) > 1
+        self.never_beaten = self._never_beaten()
+        # Per variant, of the values it touches: the bit, the ops that use it, the ops that can use it from DST.
+        self.uses = [[(1 << v, self.users[v], self.dst_users[v]) for v in w.touched] for w in self.variants]
         self._add_instances()
 
     def _add_instances(self) -> None:
@@ -411,15 +425,14 @@ class Model:
             self.leaf_of_instance.update((first + i, leaf) for i in range(count))
             self.all_instances |= sum(self.instances[leaf])
 
-    @cached_property
-    def never_beaten(self) -> list[bool]:
+    def _never_beaten(self) -> list[bool]:
         """Per variant: no other way to run its op costs less, whatever is in DST, and nobody may absorb it."""
         absorbable = 0
         for variant in self.variants:
             if variant.executes.bit_count() > 1:
                 absorbable |= variant.executes
         least = {op: min([w.math for w in variants], default=0) for op, variants in self.of_op.items()}
-        return [not w.executes & absorbable and w.math == least[w.op] for w in self.variants]
+        return [w.math == least[w.op] and not w.executes & absorbable for w in self.variants]
 
     def leaves_worth_a_copy(self, tiles: int, *, inits: bool) -> int:
         """Leaves whose second instance may be cheaper by a copy in DST than by a load and its init."""
@@ -488,22 +501,22 @@ class Model:
             needed |= mask_of([first + i for i in form.repeats if i not in absorbs])
         reused = None if form.reuses is None else form.operands[form.reuses].value
         return Variant(
-            index=index,
-            op=op,
-            form=number,
-            executes=executes,
-            result=result,
-            value=first + op,
-            needs=needed & ~self.buffered,
-            in_dst=in_dst,
-            in_buffer=in_buffer,
-            destroys=0 if reused is None else 1 << reused,
-            rule=_RULES[form.result],
-            touched=tuple(dict.fromkeys(touched)),
-            math=form.math_cycles,
-            unpack=form.unpack_cycles,
-            init=self._init(form.init, form.init_cycles),
-            init_cycles=form.init_cycles,
+            index,
+            op,
+            number,
+            executes,
+            result,
+            first + op,
+            needed & ~self.buffered,
+            in_dst,
+            in_buffer,
+            0 if reused is None else 1 << reused,
+            _RULES[form.result],
+            tuple(dict.fromkeys(touched)),
+            form.math_cycles,
+            form.unpack_cycles,
+            self._init(form.init, form.init_cycles),
+            form.init_cycles,
         )
 
 
@@ -533,13 +546,9 @@ class ExecutedSets:
         self.model = model
         self.ready: dict[int, list[Variant]] = {0: [w for w in model.variants if not w.needs]}
         self.waiting: dict[int, int] = {0: 0}  # results an op to come uses, or that are packed
-        self._enabled = [[w for value in bits(v.executes) for w in model.needing[value]] for v in model.variants]
         kept = model.buffered | model.outputs
         # Per variant: results that may die with it, and the ops that use them.
-        self.dying_uses = [
-            [(1 << value, model.users[value]) for value in variant.touched if not kept >> value & 1]
-            for variant in model.variants
-        ]
+        self.dying_uses = [[(bit, users) for bit, users, _ in uses if not bit & kept] for uses in model.uses]
 
     def after(self, executed: int, variant: Variant) -> int:
         """The set with ``variant`` run after a known set."""
@@ -548,9 +557,8 @@ class ExecutedSets:
             return after
         left = ~after
         ready = [other for other in self.ready[executed] if not other.executes & after]
-        for other in self._enabled[variant.index]:
-            if not (other.needs & left or other.executes & after):
-                ready.append(other)
+        for value in bits(variant.executes):
+            ready += [other for other in self.model.needing[value] if not (other.needs & left or other.executes & after)]
         self.ready[after] = ready
         waiting = self.waiting[executed] & ~self.dying(variant, after)
         if self.model.users[variant.value] & left or variant.result & self.model.outputs:

@@ -78,9 +78,7 @@ class MoveGenerator:
         self.copied_leaves = model.leaves_worth_a_copy(options.tiles, inits=options.inits)
         self.extra = model.all_instances if options.inits else 0
         self.again = self._cycles_again() if options.recompute else []
-        self.uses = [
-            [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
-        ]
+        self.uses = model.uses
 
     def _cycles_again(self) -> list[int]:
         """Per value: math cycles at least to compute it from the buffers once more."""

@@ -58,8 +58,10 @@ class Placement:
     def _load_order(self, move: Move) -> Sequence[int]:
         if move.variant is None:
             return bits(move.loads)
+        if not move.loads:
+            return ()
         form = self.problem.ops[move.variant.op].forms[move.variant.form]
-        return [v for v in dict.fromkeys(o.value for o in form.operands) if move.loads >> v & 1]
+        return [v for v in dict.fromkeys([o.value for o in form.operands]) if move.loads >> v & 1]
 
     def _execute(self, move: Move, variant: Variant) -> None:
         form = self.problem.ops[variant.op].forms[variant.form]
@@ -77,7 +79,7 @@ class Placement:
             target = self.take_untouched()
         else:
             target = self._free_target(freed, slots)
-        self.written.update(slot for slot in freed if slot != target)
+        self.written.update(freed)
         self.written.discard(target)
         self.steps.append(Execute(variant.op, variant.form, tuple(slots), target))
         result = variant.result.bit_length() - 1

@@ -227,9 +227,12 @@ class Estimates:
             cycles, last = above.get(value, (0, 0))
             if init != last:
                 cycles, last = cycles + model.init_prices[init.bit_length() - 1], init
-                switches = max(switches, cycles)
+                if cycles > switches:
+                    switches = cycles
             for operand in bits((reads | destroys) & ~there):
-                above[operand] = max(above.get(operand, (0, 0)), (cycles, last))
+                known = above.get(operand)
+                if known is None or known < (cycles, last):
+                    above[operand] = cycles, last
             if destroys & there:
                 loaded |= destroys & packed
                 inits |= load_init
@@ -243,10 +246,10 @@ class Estimates:
         if copied:
             math += copied * costs.copy
             inits |= 1 << model.copy_init
-        init_cycles = max(switches, sum(model.init_prices[init] for init in bits(inits)))
+        init_cycles = max(switches, sum([model.init_prices[init] for init in bits(inits)]))
         pack = costs.pack * packs
         busy = modelled_cycles(self.problem, math=math, unpack=0, pack=pack, inits=init_cycles, tiles=self.tiles)
-        meanwhile = independent * self.tiles + sum(model.init_prices[init] for init in bits(starts))
+        meanwhile = independent * self.tiles + sum([model.init_prices[init] for init in bits(starts)])
         return busy + spilled * costs.spill_overhead, meanwhile
 
     def reads(self, packed: int, there: int) -> int:
