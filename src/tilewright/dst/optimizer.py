@@ -15,7 +15,7 @@ from functools import cached_property
 from tilewright.dst.bounds import Bounds
 from tilewright.dst.model import COST_SHIFT, IN_PLACE, LITTLE, ZEROED, Effort, Model, Variant, best_layout, bits, rank
 from tilewright.dst.moves import Move, Options
-from tilewright.dst.problem import Allocation, Copy, Execute, Load, Place, Step
+from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Place, Step
 from tilewright.dst.search import Exhausted, Found, ParetoSearch, Search
 
 
@@ -132,8 +132,10 @@ class Optimizer:
         self.exact_left = effort.exact
         self.walks: dict[int, Found | None] = {}  # by slots
         self.offered: set[int] = set()  # of these walks
-        fixed_cycles = self.problem.costs.spill_overhead * spilled
-        self.bounds = Bounds(model, again=recompute, fixed_cycles=fixed_cycles)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return Bounds(self.model, again=self.recompute, fixed_cycles=self.problem.costs.spill_overhead * self.spilled)
 
     @property
     def proved(self) -> bool:
@@ -145,10 +147,27 @@ class Optimizer:
         return min((quick for quick, _, _ in self.bounds.by_quick(self.bounds.least_slots)), default=float("inf"))
 
     def run(self) -> Allocation | None:
+        self.best = self._of_one_op()
+        if self.best is not None:
+            self.lower_bound = self.best.cycles_per_tile
+            return self.best
         for tiles, slots, bound in self._promising():
             self.lower_bound = min(self.lower_bound, self._searched(tiles, slots, bound))
         self._fewer_slots_for_tile_major()
         return self.best
+
+    def _of_one_op(self) -> Allocation | None:
+        """One op alone runs in one way in each of its forms: what it wants in DST is loaded, then it runs. What costs least is
+        proved without a search, unless forms cost the same, leaves could be loaded in either order, or tiles share slots."""
+        model = self.model
+        if len(model.ops) != 1 or model.outputs != model.all_results or self.recompute or self.below < float("inf"):
+            return None
+        placements = [place(model, [Move(w, loads=w.in_dst, held=w.result)]) for w in model.variants]
+        ways = sorted([self._laid_out(each) for each in placements if each.used <= self.problem.capacity], key=rank)
+        if not ways or ways[0].loads > 1 or any(way.layout is not Layout.OP_MAJOR for way in ways):
+            return None
+        is_least = len(ways) == 1 or ways[0].cycles_per_tile < ways[1].cycles_per_tile - 1e-6
+        return ways[0] if is_least else None
 
     def _promising(self) -> Iterator[tuple[int, int, float]]:
         """Budgets that may improve the best, the least bound first; a bound is made tight only where it is the least.
@@ -252,11 +271,13 @@ class Optimizer:
     def _offer(self, found: Found | None) -> None:
         if found is None:
             return
-        placement = place(self.model, found.moves)
-        output_slots = [placement.slot_of[value] for value in self.model.output_list]
-        offered = best_layout(self.problem, placement.steps, output_slots, placement.used, self.spilled)
+        offered = self._laid_out(place(self.model, found.moves))
         if self.best is None or rank(offered) < rank(self.best):
             self.best = offered
+
+    def _laid_out(self, placement: Placement) -> Allocation:
+        output_slots = [placement.slot_of[value] for value in self.model.output_list]
+        return best_layout(self.problem, placement.steps, output_slots, placement.used, self.spilled)
 
     # Tile-major ----------------------------------------------------------------------------------------------------------
 

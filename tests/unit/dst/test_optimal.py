@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from tilewright.dst.allocate import allocate, fewest_slots, optimal
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.model import PROOF, TRIP
+from tilewright.dst.model import PROOF, TRIP, Model
+from tilewright.dst.optimizer import Optimizer
 from tilewright.dst.problem import Copy, Execute, Form, Layout, Leaf, Load, Op, Operand, Place, Plan, Problem, ResultRule
 
 
@@ -276,3 +278,18 @@ def test_a_plan_below_a_limit_is_found_if_there_is_one(fuzz) -> None:
         assert limited.cycles_per_tile <= plan.cycles_per_tile + 1e-6, f"seed {seed}"
         compared += 1
     assert compared > 30
+
+
+def test_one_op_alone_is_answered_as_the_search_answers(fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = [fuzz.random_problem(seed, most_ops=1) for seed in range(300)]
+    found = [_plan_or_none(problem) for problem in alone]
+    answered = [Optimizer(Model(problem), effort=PROOF)._of_one_op() is not None for problem in alone]
+    assert any(answered)
+    monkeypatch.setattr(Optimizer, "_of_one_op", lambda self: None)
+    assert found == [_plan_or_none(problem) for problem in alone]
+
+
+def _plan_or_none(problem: Problem) -> Plan | None:
+    with contextlib.suppress(DoesNotFit):
+        return optimal(problem)
+    return None
