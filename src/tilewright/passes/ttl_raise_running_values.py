@@ -177,20 +177,21 @@ def _lives(buffer: SSAValue, places: dict[Block, dict[Operation, int]]) -> list[
     for body, handovers in bodies.items():
         if body not in places:
             places[body] = {op: place for place, op in enumerate(block_ops(body))}
-        order = sorted(handovers, key=places[body].__getitem__)
+        place = places[body]
+        order = sorted(handovers, key=place.__getitem__)
         trips = [order[first : first + 4] for first in range(0, len(order), 4)]
         if any(tuple(map(type, trip)) != HANDOVERS for trip in trips):
             other_order.add(body)
             continue
         nested = [(loop, other) for other in bodies if (loop := _around(other, body)) is not None]
         for reserve, push, wait, pop in trips:
-            inside = [each for each in nested if _between(each[0], reserve, pop)]
+            inside = [each for each in nested if place[reserve] < place[each[0]] < place[pop]]
             nested = [each for each in nested if each not in inside]
             if inside:  # else it is put away and taken back, with no loop between
                 loop, other = inside[0]
                 steps.add(other)
-                fits = len(inside) == 1 and _between(loop, push, wait)
-                lives.append(_life(buffer, reserve, push, loop, bodies[other]) if fits else None)
+                fits = len(inside) == 1 and place[push] < place[loop] < place[wait]
+                lives.append(_life(buffer, reserve, push, loop, bodies[other], place) if fits else None)
         lives += [None] if nested else []
     return lives if other_order <= steps else [None]
 
@@ -201,14 +202,19 @@ def _around(body: Block, outer: Block) -> Operation | None:
     return ancestor_in(op, outer) if op is not None else None
 
 
-def _life(buffer: SSAValue, reserve: Operation, push: Operation, loop: Operation, inside: list[Operation]) -> Life | None:
+def _life(
+    buffer: SSAValue, reserve: Operation, push: Operation, loop: Operation, inside: list[Operation], place: dict[Operation, int]
+) -> Life | None:
+    """``place``: the order of the ops around the loop."""
     block, inner = reserve.parent, inside[0].parent
     assert block is not None
-    writers = [op for op in _writing(buffer) if op.parent is block and _between(op, reserve, push)]
-    steps = [op for op in _writing(buffer) if op.parent is inner]
+    users = users_of(buffer)
+    writing = [op for op in users if isinstance(op, ComputeOp) and any(_of(value, buffer) for value in op.outputs)]
+    writers = [op for op in writing if op.parent is block and place[reserve] < place[op] < place[push]]
+    steps = [op for op in writing if op.parent is inner]
     if not isinstance(loop, ForOp) or len(writers) != 1 or len(steps) != 1 or {type(op) for op in inside} != set(HANDOVERS):
         return None
-    touching = [op for op in users_of(buffer) if ancestor_in(op, block) is loop]
+    touching = [op for op in users if ancestor_in(op, block) is loop]
     if len(inside) != len(HANDOVERS) or touching != steps or not _once(steps[0], buffer):
         return None
     if sum(_of(value, buffer) for value in writers[0].outputs) != 1:
@@ -227,11 +233,3 @@ def _once(step: ComputeOp, buffer: SSAValue) -> bool:
 def _of(value: SSAValue, buffer: SSAValue) -> bool:
     owner = value.owner
     return isinstance(owner, AttachCBOp) and owner.buffer is buffer and owner.tile_offset == 0
-
-
-def _writing(buffer: SSAValue) -> list[ComputeOp]:
-    return [op for op in users_of(buffer) if isinstance(op, ComputeOp) and any(_of(v, buffer) for v in op.outputs)]
-
-
-def _between(op: Operation, first: Operation, last: Operation) -> bool:
-    return op.parent is first.parent and first.is_before_in_block(op) and op.is_before_in_block(last)

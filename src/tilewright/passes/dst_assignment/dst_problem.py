@@ -19,7 +19,6 @@ from tilewright.dialects.tile_op import (
     WHOLE,
     Unit,
     UnitForm,
-    Writes,
     in_one_pass,
     release_key,
     share,
@@ -59,7 +58,7 @@ from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import accumulates, attachment_of, bind_of, buffer_of, fits_source
 from tilewright.passes.compiler_buffers import Taken
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
+from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms, RowWay, ways_of
 from tilewright.passes.dst_assignment.sub_blocks import is_identity
 from tilewright.program import ComputeConfig
 from tilewright.records import record, replaced
@@ -287,43 +286,12 @@ ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live 
 FPU_BCAST = "fpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast as a sum with a tile of zeros
 FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
-PLACES = {  # of the two operands, where one comes from a buffer
-    Unit.FPU: (Place.BUFFER, Place.BUFFER),
-    Unit.REUSE_A: (Place.DST, Place.BUFFER),
-    Unit.REUSE_B: (Place.BUFFER, Place.DST),
-}
 SFPU = Unit.SFPU.value
 MATRIX_FORMATS = frozenset(SOURCE_FORMATS)  # what the matrix unit reads without losing bits
 
 
 def is_tile_math(op: Operation) -> bool:
     return isinstance(op, (TileOpBase, IrregularTileOp))
-
-
-@record
-class _Way:
-    """A form of the table with its operands in one of the orders it takes."""
-
-    form: UnitForm
-    operands: tuple[tuple[int, Place], ...]  # position among those of the op, and where it is
-    result: ResultRule
-    reuses: int | None
-    use: FormUse
-
-
-@lru_cache(maxsize=1024)
-def _ways_of(row: str, release: str) -> tuple[_Way, ...]:
-    found: list[_Way] = []
-    for form in tile_ops.BY_NAME[row].forms:
-        for order in form.orders if form.exists_in(release) else ():
-            places = (Place.DST,) * len(order) if form.unit is Unit.SFPU else PLACES[form.unit]
-            rule, reuses = ResultRule.FREE, None
-            if form.writes is Writes.ACCUMULATES:
-                rule = ResultRule.ZEROED
-            elif form.writes is Writes.IN_PLACE:
-                rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
-            found.append(_Way(form, tuple(zip(order, places, strict=True)), rule, reuses, FormUse(form.unit.value)))
-    return tuple(found)
 
 
 class FormBuilder:
@@ -408,7 +376,7 @@ class FormBuilder:
 
     def _row_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
         row, found = op.SPEC, list[tuple[Form, FormUse]]()
-        for way in _ways_of(row.name, self.options.metal):
+        for way in ways_of(row.name, self.options.metal):
             built = self._row_form(op, way)
             if built is not None:
                 found.append((built, way.use))
@@ -419,7 +387,7 @@ class FormBuilder:
             found += self._accumulate_bcast_forms(op)
         return found + self.fused.of(op)
 
-    def _row_form(self, op: TileOpBase, way: _Way) -> Form | None:
+    def _row_form(self, op: TileOpBase, way: RowWay) -> Form | None:
         form, by_vector = way.form, way.form.unit is Unit.SFPU
         operands = tuple([Operand(self.numbers[op.operands[position]], place) for position, place in way.operands])
         if not by_vector and not self.matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):

@@ -1,4 +1,4 @@
-"""Forms that are other calls of the table: one call for several ops, or two cheap calls for a dear one.
+"""Forms of a row itself, and forms that are other calls of the table: one for several ops, or two cheap calls for a dear one.
 
 Each pattern says what it costs, so the allocator takes it only where it pays. All keep at least the accuracy of the calls they
 stand for to within one unit in the last place of a 16-bit DST. ``EQUIVALENTS`` lists those that differ in nothing but the calls;
@@ -8,6 +8,7 @@ stand for to within one unit in the last place of a 16-bit DST. ``EQUIVALENTS`` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import FloatAttr
@@ -16,7 +17,7 @@ from xdsl.ir import Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import TileType, text_value
-from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, release_key
+from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, Writes, release_key
 from tilewright.dialects.ttkernel import STATELESS
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
@@ -50,6 +51,39 @@ class FormUse:
     unit: str
     absorbed: Operation | None = None
     calls: tuple[RowCall, ...] = ()  # instead of the op itself
+
+
+PLACES = {  # of the two operands, where one comes from a buffer
+    Unit.FPU: (Place.BUFFER, Place.BUFFER),
+    Unit.REUSE_A: (Place.DST, Place.BUFFER),
+    Unit.REUSE_B: (Place.BUFFER, Place.DST),
+}
+
+
+@record
+class RowWay:
+    """A form of a row itself, with its operands in one of the orders it takes."""
+
+    form: UnitForm
+    operands: tuple[tuple[int, Place], ...]  # position among those of the op, and where it is
+    result: ResultRule
+    reuses: int | None
+    use: FormUse
+
+
+@lru_cache(maxsize=1024)
+def ways_of(row: str, release: str) -> tuple[RowWay, ...]:
+    found: list[RowWay] = []
+    for form in tile_ops.BY_NAME[row].forms:
+        for order in form.orders if form.exists_in(release) else ():
+            places = (Place.DST,) * len(order) if form.unit is Unit.SFPU else PLACES[form.unit]
+            rule, reuses = ResultRule.FREE, None
+            if form.writes is Writes.ACCUMULATES:
+                rule = ResultRule.ZEROED
+            elif form.writes is Writes.IN_PLACE:
+                rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
+            found.append(RowWay(form, tuple(zip(order, places, strict=True)), rule, reuses, FormUse(form.unit.value)))
+    return tuple(found)
 
 
 @record
