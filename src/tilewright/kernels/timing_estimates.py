@@ -14,6 +14,7 @@ BARRIER = 900.0  # cycles from the last request to the end of a barrier
 SHARE_OF_BANKS = 0.8  # of the rate of all banks that many readers get
 SECTION = 180.0  # cycles around the products of one section of DST
 SECTION_TILES = 4
+PASSES = {"bf16": "HiFi3", "bfp8_b": "HiFi2", "bfp4_b": "LoFi"}  # of the matrix unit, without the user's word (decision 0034)
 HAND_OVER = 350.0  # of a block from core to core: two semaphores
 
 
@@ -26,7 +27,7 @@ def matmul_microseconds(
     down, across = share_of(M // TILE // block_m, rows), share_of(N // TILE // block_n, columns)
     steps = K // TILE // block_k
     size = tile_bytes(dtype)
-    product = call_cost("matmul_block", dst32=dtype != "bf16", chip=chip).math_cycles
+    product = call_cost("matmul_block", dst32=True, fidelity=PASSES.get(dtype, "HiFi4"), chip=chip).math_cycles
     tiles = block_m * block_n
     math = tiles * block_k * product + tiles / SECTION_TILES * SECTION
     sends_a, sends_b = multicast != "none" and columns > 1, multicast != "none" and rows > 1
