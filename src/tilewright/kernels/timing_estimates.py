@@ -20,14 +20,15 @@ HAND_OVER = 350.0  # of a block from core to core: two semaphores
 
 def matmul_microseconds(
     M: int, N: int, K: int, dtype: str, chip: str, block_m: int, block_n: int, block_k: int, depth: int, multicast: str,
-    grid: tuple[int, int],
+    grid: tuple[int, int], math_fidelity: str | None = None,
 ) -> float:  # fmt: skip
     constants = constants_of(chip)
     columns, rows = grid
     down, across = share_of(M // TILE // block_m, rows), share_of(N // TILE // block_n, columns)
     steps = K // TILE // block_k
     size = tile_bytes(dtype)
-    product = call_cost("matmul_block", dst32=True, fidelity=PASSES.get(dtype, "HiFi4"), chip=chip).math_cycles
+    fidelity = math_fidelity or PASSES.get(dtype, "HiFi4")
+    product = call_cost("matmul_block", dst32=True, fidelity=fidelity, chip=chip).math_cycles
     tiles = block_m * block_n
     math = tiles * block_k * product + tiles / SECTION_TILES * SECTION
     sends_a, sends_b = multicast != "none" and columns > 1, multicast != "none" and rows > 1

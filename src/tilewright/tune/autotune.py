@@ -251,7 +251,7 @@ def autotune(
     """``@ttl.autotune(space={"block": [1, 2, 4]}, where=…, key=("M", "N"))`` on a kernel or on a function that makes one.
 
     ``where``, ``estimate`` (microseconds) and a callable ``space``, ``configs`` or ``key`` get what their parameters name: values
-    of the configuration, arguments of the call, sizes that ``dims`` names, and ``chip``.
+    of the configuration, arguments and compile options of the call, sizes that ``dims`` names, and ``chip``.
     """
     if (space is None) == (configs is None):
         found = "autotune takes either space= or configs="

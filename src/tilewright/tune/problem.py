@@ -155,9 +155,9 @@ def tuned_names(subject: Subject, request: Request, args: tuple[Any, ...], named
 
 
 def known_values(subject: Subject, request: Request, problem: Problem) -> dict[str, Any]:
-    """What an author's functions may name: arguments, sizes, the chip."""
+    """What an author's functions may name: arguments, sizes, the chip, compile options of the call."""
     values = _bound(subject, problem.args, problem.named)
-    return {**_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": problem.chip}
+    return {**problem.options, **_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": problem.chip}
 
 
 def _with_dtype(values: Mapping[str, Any]) -> dict[str, Any]:
