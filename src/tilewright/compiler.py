@@ -125,7 +125,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
     found: dict[int, BufferSpec] = {}
     for op in calls:
         kind = op.results[0].type if op.results else None
-        if not isinstance(kind, KernelCBType):
+        if type(kind) is not KernelCBType:
             continue
         index = int_value(op, "cb_index")
         found[index] = BufferSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -16,7 +17,6 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects.attributes import NOWHERE, CBType, int_list, int_value, is_integer_attr, text_value
-from tilewright.dialects.loading import InheritedKind
 from tilewright.dialects.tile_op import Param, TileOp
 from tilewright.dialects.walking import uses_of
 
@@ -242,6 +242,17 @@ def _looks_like(parser: Parser, matches: Callable[[], object]) -> bool:
         state.current_token, state.lexer.pos = saved
 
 
+class InheritedKind(ABCMeta):
+    """``isinstance`` by inheritance alone.
+
+    xDSL's nodes are abstract base classes. Asking whether an op is one of those may look at all their subclasses, and passes ask
+    thousands of times.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
 ONE_INDEX = (IndexType, "gives one index")
 
 
@@ -265,8 +276,8 @@ class Operand:
     def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | SSAValue:
         return self if op is None else op._operands[self.place]  # pyright: ignore[reportPrivateUsage]
 
-    def __set__(self, op: Operation, value: SSAValue) -> None:
-        op.operands[self.place] = value
+    def __set__(self, op: PlainOp, value: SSAValue) -> None:
+        op.replace_operand(self.place, value)
 
 
 if TYPE_CHECKING:
@@ -309,17 +320,29 @@ def mark(key: str) -> Field[bool]:
 class Values(SSAValues[Any]):
     """A tuple again: xDSL's looks at every index to see whether it is a slice."""
 
+    __slots__ = ()
     if not TYPE_CHECKING:
         __getitem__ = tuple.__getitem__
 
 
 class Operands(Values):
-    """The operands of an op. xDSL makes a view whenever they are asked for; passes ask ten thousand times per kernel."""
+    """The operands of an op. xDSL makes a view whenever they are asked for; passes ask ten thousand times per kernel.
 
-    op: PlainOp
+    The op is not kept here: it would be in a cycle with its operands, for the garbage collector to look at.
+    """
+
+    __slots__ = ()
 
     def __setitem__(self, place: int, value: SSAValue) -> None:
-        self.op.replace_operand(place, value)
+        use = self[place].first_use
+        while use is not None:
+            op = use.operation
+            if use.index == place and op._operands is self:  # pyright: ignore[reportPrivateUsage]
+                assert isinstance(op, PlainOp)
+                op.replace_operand(place, value)
+                return
+            use = use._next_use  # pyright: ignore[reportPrivateUsage]
+        raise AssertionError("these operands are no longer those of an op")
 
 
 class PlainOp(Operation, metaclass=InheritedKind):
@@ -349,8 +372,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
         uses = tuple([Use(self, place) for place in range(len(operands))])
         for operand, use in zip(operands, uses, strict=True):
             operand.add_use(use)
-        self._operand_uses = uses
-        self.keep_operands(operands)
+        self._operand_uses, self._operands = uses, Operands(operands)
 
     if not TYPE_CHECKING:  # which may take operands for the view that xDSL gives: it can do the same
         operands = property(attrgetter("_operands"), _set_operands)
@@ -366,12 +388,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
         operands[place].remove_use(use)
         value.add_use(use)
         operands[place] = value
-        self.keep_operands(operands)
-
-    def keep_operands(self, operands: Sequence[SSAValue]) -> None:
-        """Their uses are right already."""
-        self._operands = kept = Operands(operands)
-        kept.op = self
+        self._operands = Operands(operands)
 
     @classmethod
     def create(
@@ -401,8 +418,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
         op = cls.__new__(cls)
         if operands:
             op._operand_uses = uses_of(op, operands)
-            op._operands = kept = Operands(operands)
-            kept.op = op
+            op._operands = Operands(operands)
         if result_types:
             op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
         op.properties, op.attributes, op.location = {}, dict(attributes), location or NOWHERE

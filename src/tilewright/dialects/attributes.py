@@ -583,7 +583,7 @@ def loop_end(values: Sequence[SSAValue] = ()) -> Operation:
 
 def trip_count(loop: ForOp) -> int | None:
     """How often the body of a loop runs; None if that is not known."""
-    low, high, step = constant_of(loop.lb), constant_of(loop.ub), constant_of(loop.step)
+    low, high, step = map(constant_of, loop.operands[:3])
     if low is None or high is None or step is None:
         return None
     return max(0, -(-(high - low) // step))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from abc import ABCMeta
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -15,22 +14,10 @@ from typing import Any
 
 from tilewright.records import defined_quickly
 
-NODES = "xdsl.ir.core"
 FIRST = "xdsl.dialects.builtin"
 FROZEN_BY_PYTHON = 1000  # more than Python freezes itself (3.12: 375 objects); somebody who freezes a program freezes more
 PARTS = (FIRST, "xdsl.dialects.func", "xdsl.dialects.scf", "xdsl.dialects.arith", "xdsl.dialects.tensor")
 OURS = "tilewright.dialects.attributes"  # xDSL makes dataclasses of them
-
-
-class InheritedKind(ABCMeta):
-    """``isinstance`` by inheritance alone.
-
-    xDSL's nodes are abstract base classes. Asking whether an op is one of those may look at all their subclasses, and passes ask
-    thousands of times.
-    """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
 
 
 def load_xdsl() -> None:
@@ -38,24 +25,8 @@ def load_xdsl() -> None:
     if FIRST in sys.modules:
         return
     with collection_paused(), defined_quickly("xdsl", "tilewright.dialects"), formats_read_late():
-        _in_less_time(import_module(NODES))
         for part in (*PARTS, OURS):
             import_module(part)
-
-
-def _in_less_time(nodes: Any) -> None:
-    """What is asked most of values and ops: which kind they are, and whether they are the same, as every object says it."""
-    _ask_inheritance_alone(list(nodes.__dict__.values()))
-    for kind in (nodes.SSAValue, nodes._IRNode, nodes.Use, import_module("xdsl.irdl").IRDLOperation):
-        kind.__eq__, kind.__hash__ = object.__eq__, object.__hash__
-
-
-def _ask_inheritance_alone(kinds: list[Any]) -> None:
-    """Also of classes that derive from these, now and later."""
-    for kind in kinds:
-        if type(kind) is ABCMeta and kind.__module__.startswith("xdsl."):
-            kind.__class__ = InheritedKind
-            _ask_inheritance_alone(type.__subclasses__(kind))
 
 
 @contextmanager

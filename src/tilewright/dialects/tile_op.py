@@ -365,6 +365,8 @@ def template_text(entry: str, values: Mapping[str, Any]) -> str:
 
 
 def written_template(template: tuple[str, ...], defaults: tuple[str, ...], values: Mapping[str, Any]) -> tuple[str, ...]:
+    if not template:
+        return ()
     written = [template_text(entry, values) for entry in template]
     while written and len(written) <= len(defaults) and written[-1] == defaults[len(written) - 1]:
         written.pop()

@@ -32,6 +32,7 @@ from xdsl.printer import Printer
 from tilewright.dialects.assembly import (
     DST_REG,
     FlatOp,
+    InheritedKind,
     Operand,
     PlainOp,
     TileMathOp,
@@ -56,7 +57,6 @@ from tilewright.dialects.attributes import (
     segments,
     text_array,
 )
-from tilewright.dialects.loading import InheritedKind
 from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
 

@@ -8,7 +8,7 @@ import ast
 import linecache
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -18,14 +18,19 @@ from tilewright.diagnostics import Span
 from tilewright.records import record
 
 Kind = TypeVar("Kind", bound=Operation)
+OneOrMore: TypeAlias = "Operation | list[Any] | tuple[Operation, ...]"
 NO_VALUES = SSAValues[Any](())
-
 
 def operations(root: Operation) -> list[Operation]:
     """``root`` and all ops in its regions, outer ops first, as they stand now: the caller may change the IR."""
     found = [root]
     _collect(root, found)
     return found
+
+
+def with_inner(op: Operation) -> Sequence[Operation]:
+    """`operations`, without a list where there is nothing inside."""
+    return operations(op) if op.regions else (op,)
 
 
 def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
@@ -78,11 +83,18 @@ def _collect(root: Operation, found: list[Operation]) -> None:
             block = block._next_block  # pyright: ignore[reportPrivateUsage]
 
 
+def op_around(op: Operation) -> Operation | None:
+    """``op.parent_op()`` in one call for four."""
+    block = op.parent
+    region = None if block is None else block.parent
+    return None if region is None else region.parent
+
+
 def module_of(op: Operation) -> ModuleOp:
     current: Operation | None = op
     while not isinstance(current, ModuleOp):
         assert current is not None, "the op stands in a module"
-        current = current.parent_op()
+        current = op_around(current)
     return current
 
 
@@ -90,7 +102,7 @@ def function_of(op: Operation) -> FuncOp:
     current: Operation | None = op
     while not isinstance(current, FuncOp):
         assert current is not None, "the op stands in a function"
-        current = current.parent_op()
+        current = op_around(current)
     return current
 
 
@@ -108,11 +120,16 @@ def discard(op: Operation) -> None:
 
 
 def _take_out(op: Operation) -> None:
-    block = op.parent
-    assert block is not None, "the op stands in a block"
-    block.detach_op(op)
+    """Out of its block and out of the uses of its operands: what xDSL does in a call per neighbour and per use."""
+    _unlink(op)
     for operand, use in zip(op._operands, op._operand_uses, strict=True):  # pyright: ignore[reportPrivateUsage]
-        operand.remove_use(use)
+        before, behind = use._prev_use, use._next_use  # pyright: ignore[reportPrivateUsage]
+        if behind is not None:
+            behind._prev_use = before  # pyright: ignore[reportPrivateUsage]
+        if before is not None:
+            before._next_use = behind  # pyright: ignore[reportPrivateUsage]
+        else:
+            operand.first_use = behind
     op._operand_uses = ()  # pyright: ignore[reportPrivateUsage]
     for region in op.regions:
         region.drop_all_references()
@@ -152,23 +169,17 @@ def line_of(op: Operation) -> int | None:
     return place.line.data if isinstance(place, FileLineColLoc) else None
 
 
-def _sequence(ops: Operation | Sequence[Operation]) -> Sequence[Operation]:
-    if isinstance(ops, (list, tuple)):  # asked before whether it is one op, which takes xDSL longer to say
-        return ops
-    return [ops] if isinstance(ops, Operation) else ops
-
-
-def insert_before(ops: Operation | Sequence[Operation], before: Operation) -> None:
+def insert_before(ops: OneOrMore, before: Operation) -> None:
     block = before.parent
     assert block is not None, "the op stands in a block"
-    for op in _sequence(ops):
+    for op in ops if isinstance(ops, (list, tuple)) else (ops,):
         _link(op, block, before._prev_op, before)  # pyright: ignore[reportPrivateUsage]
 
 
-def insert_after(ops: Operation | Sequence[Operation], after: Operation) -> None:
+def insert_after(ops: OneOrMore, after: Operation) -> None:
     block = after.parent
     assert block is not None, "the op stands in a block"
-    for op in _sequence(ops):
+    for op in ops if isinstance(ops, (list, tuple)) else (ops,):
         _link(op, block, after, after._next_op)  # pyright: ignore[reportPrivateUsage]
         after = op
 
@@ -179,8 +190,18 @@ def append(op: Operation, block: Block) -> None:
 
 
 def move_before(op: Operation, before: Operation) -> None:
-    op.detach()
+    _unlink(op)
     insert_before(op, before)
+
+
+def name_like(value: SSAValue, other: SSAValue) -> None:
+    """``value.name_hint = other.name_hint``, without the regular expressions by which xDSL checks a name every time."""
+    value._name = _valid_name(other._name)  # pyright: ignore[reportPrivateUsage]
+
+
+@lru_cache(maxsize=4096)
+def _valid_name(name: str | None) -> str | None:
+    return None if name is None else SSAValue.extract_valid_name(name)
 
 
 def _link(op: Operation, block: Block, previous: Operation | None, following: Operation | None) -> None:
@@ -198,11 +219,26 @@ def _link(op: Operation, block: Block, previous: Operation | None, following: Op
         following._prev_op = op  # pyright: ignore[reportPrivateUsage]
 
 
+def _unlink(op: Operation) -> None:
+    """The other way round."""
+    block, previous, following = op.parent, op._prev_op, op._next_op  # pyright: ignore[reportPrivateUsage]
+    assert block is not None, "the op stands in a block"
+    if previous is None:
+        block._first_op = following  # pyright: ignore[reportPrivateUsage]
+    else:
+        previous._next_op = following  # pyright: ignore[reportPrivateUsage]
+    if following is None:
+        block._last_op = previous  # pyright: ignore[reportPrivateUsage]
+    else:
+        following._prev_op = previous  # pyright: ignore[reportPrivateUsage]
+    op.parent = op._prev_op = op._next_op = None  # pyright: ignore[reportPrivateUsage]
+
+
 def ancestor_in(op: Operation, block: Block) -> Operation | None:
     """``op`` itself, or the op around it, that stands directly in ``block``."""
     current: Operation | None = op
     while current is not None and current.parent is not block:
-        current = current.parent_op()
+        current = op_around(current)
     return current
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
@@ -15,14 +17,14 @@ from xdsl.ir import Attribute, Block, Operation
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import plain_value
-from tilewright.dialects.attributes import I1, int_value, is_array_attr, text_value
+from tilewright.dialects.attributes import int_value, is_array_attr, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import EXTERNAL
 from tilewright.dialects.walking import block_ops, line_of, operations, span_of
 from tilewright.emit import objects, statements
 from tilewright.emit.arguments import Arguments, CommonArguments, Launch, numbered, reserved_words
-from tilewright.emit.spelling import Expressions, Written, headers, is_expression, release, spell
+from tilewright.emit.spelling import Expressions, Written, headers, is_expression, is_truth, release, spell
 from tilewright.program import ComputeConfig, ThreadSpec
 from tilewright.records import record
 
@@ -153,7 +155,7 @@ class _Writer:
         lines: list[Line] = []
         line_shown: int | None = None
         for op in block_ops(block):
-            if is_expression(op):
+            if not isinstance(op, KernelCallOp) and is_expression(op):
                 lines += self._shared(op)
                 continue
             place = self.place(op)
@@ -174,32 +176,33 @@ class _Writer:
                 text = self._call(op)
                 if text is None:
                     continue
-                silent = is_silent(op)
+                silent = is_silent(op.CALL.name)
                 comment = self._comment(op, None if silent or here == line_shown else here)
                 if silent:
                     here = None  # its line has not been shown
-                *before, last = text.split("\n")
-                lines += self._lines([*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"], place)
+                text = f"{text}{'' if text.endswith('}') else ';'}{comment}"
+                if "\n" in text:
+                    lines += self._lines(text.split("\n"), place)
+                else:
+                    lines.append(Line(f"{self.indent}{text}", place))
             line_shown = here if here is not None else line_shown
         return lines
 
     def _shared(self, op: Operation) -> list[Line]:
         """A value used more than once gets a name, unless it is as short as one."""
         result = op.results[0]
-        if len(list(result.uses)) < 2 or op.name == "arith.constant":
+        if type(op) is ConstantOp or not result.has_more_than_one_use():
             return []
         text = self.expressions.text(result)
         if len(text) <= 8:
             return []
-        kind = "bool" if result.type == I1 else "uint32_t"
+        kind = "bool" if is_truth(result) else "uint32_t"
         name = self._fresh(result.name_hint or "index")
         self.expressions.names[result] = name
         return [Line(f"{self.indent}const {kind} {name} = {text};", self.place(op))]
 
     def _fresh(self, hint: str) -> str:
-        base = "".join(c if c.isalnum() or c == "_" else "_" for c in hint)
-        if not base or base[0].isdigit():
-            base = f"v{base}"
+        base = _identifier(hint)
         number = self.numbers.get(base, 1)  # of the last such name: thousands of them must not be tried each time
         name = numbered(base, number)
         while name in self.used:
@@ -279,6 +282,28 @@ class _Writer:
         if self.arguments.declares(op) or EXTERNAL in op.attributes:
             return None
         arguments = [self.expressions.text(operand) for operand in op.operands]
+        if name in statements.OF_THEIR_OWN:
+            return self._own_statement(op, name, arguments)
+        if self.objects is not None and (spelled := self.objects.call(op)) is not None:
+            return spelled
+        arguments = statements.word_arguments(name, arguments)
+        attributes = op.attributes
+        if name == "pack_relu_config":
+            arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
+        if "params" in attributes:
+            arguments = self._with_immediates(op, arguments)
+        if "faces" in attributes:
+            arguments += self._face_mode(op)
+        if "linked" in attributes:
+            arguments.append("true")
+        spelled, template = self._row_spelling(op)
+        if name == "pack_tile":
+            template = ("true",) if "out_of_order" in attributes else ("false",)
+        is_product = name.startswith(("matmul", "mm_"))
+        shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt")) if is_product else ()
+        return spell(Written(spelled, tuple(arguments), template, self._dst_format(op), shape), self.release)
+
+    def _own_statement(self, op: KernelCallOp, name: str, arguments: list[str]) -> str | None:
         if name in ("get_write_ptr", "get_read_ptr"):
             result = self._fresh(op.results[0].name_hint or "l1")
             self.expressions.names[op.results[0]] = result
@@ -306,9 +331,6 @@ class _Writer:
             result = self._fresh("target")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {statements.target_text([self.expressions.text(o, 12) for o in op.operands])}"
-        if self.objects is not None and (spelled := self.objects.call(op)) is not None:
-            return spelled
-        arguments = statements.word_arguments(name, arguments)
         if name == "fill_scaler":
             return statements.fill_scaler(op, arguments[0])
         if name == "fill_mask":
@@ -318,26 +340,11 @@ class _Writer:
             return statements.fill_pattern(op, arguments[0], self._local("datum", "row", "column"))
         if name == "fill_zeros":
             return statements.fill_zeros(op, arguments[0], *self._local("word"))
-        if name in statements.TILE_ROWS_CALLS:
-            names = self._local("element_row", "source" if "read" in name else "target", "face")
-            row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
-            transfer = statements.plain_transfer if self.objects is None else objects.transfer
-            return statements.tile_rows(op, [row, column, *arguments[2:]], names, transfer)
-        if name == "pack_relu_config":
-            arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
-        if "params" in op.attributes:
-            arguments = self._with_immediates(op, arguments)
-        if "faces" in op.attributes:
-            arguments += self._face_mode(op)
-        if "linked" in op.attributes:
-            arguments.append("true")
-        spelled, template = self._row_spelling(op)
-        if name == "pack_tile":
-            template = ("true",) if "out_of_order" in op.attributes else ("false",)
-        is_product = name.startswith(("matmul", "mm_"))
-        shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt")) if is_product else ()
-        written = Written(spelled, tuple(arguments), template, self._dst_format(op), shape)
-        return spell(written, self.release)
+        assert name in statements.TILE_ROWS_CALLS
+        names = self._local("element_row", "source" if "read" in name else "target", "face")
+        row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
+        transfer = statements.plain_transfer if self.objects is None else objects.transfer
+        return statements.tile_rows(op, [row, column, *arguments[2:]], names, transfer)
 
     def _local(self, *hints: str) -> list[str]:
         """Names that are free here and again after the statement."""
@@ -403,9 +410,15 @@ class _Writer:
         return f"  // {', '.join(words)}" if words else ""
 
 
-def is_silent(op: KernelCallOp) -> bool:
+def is_silent(call: str) -> bool:
     """Calls that belong to the machine, not to a line of the source."""
-    return op.CALL.name.startswith("tile_regs") or op.CALL.name.endswith("_init")
+    return call.startswith("tile_regs") or call.endswith("_init")
+
+
+@lru_cache(maxsize=1024)
+def _identifier(hint: str) -> str:
+    found = "".join(c if c.isalnum() or c == "_" else "_" for c in hint)
+    return f"v{found}" if not found or found[0].isdigit() else found
 
 
 def _row_template(form: UnitForm, values: dict[str, Any], *, is_call: bool) -> tuple[str, ...]:

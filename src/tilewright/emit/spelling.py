@@ -8,6 +8,7 @@ Index arithmetic is folded into the call where it is used once, and named where 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.scf import ForOp
@@ -15,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import I1, constant_of, int_value
+from tilewright.dialects.attributes import I1, INDEX, constant_of, int_value
 from tilewright.integers import FORMS, PREDICATES
 from tilewright.records import record
 
@@ -126,11 +127,16 @@ SPELLINGS: dict[str, tuple[tuple[tuple[int, int], Spelling], ...]] = {
 
 def spell(call: Written, release: tuple[int, int]) -> str:
     """C++ text of a call, without the semicolon."""
-    chosen: Spelling = plain(call.name)
-    for since, spelling in SPELLINGS.get(call.name, ()):
+    return _spelling(call.name, release)(call)
+
+
+@lru_cache(maxsize=1024)
+def _spelling(name: str, release: tuple[int, int]) -> Spelling:
+    chosen = plain(name)
+    for since, spelling in SPELLINGS.get(name, ()):
         if since <= release:
             chosen = spelling
-    return chosen(call)
+    return chosen
 
 
 OLDEST, NEWEST = (0, 62), (0, 99)
@@ -249,6 +255,10 @@ def is_expression(op: Operation) -> bool:
     return op.name.startswith("arith.")
 
 
+def is_truth(value: SSAValue) -> bool:
+    return value.type is not INDEX and value.type == I1  # nearly all numbers are indices
+
+
 class Expressions:
     """Text of every value of one function."""
 
@@ -257,6 +267,9 @@ class Expressions:
         self.negative: dict[SSAValue, bool] = {}
 
     def text(self, value: SSAValue, outer: int = 0) -> str:
+        name = self.names.get(value)
+        if name is not None:
+            return name
         written, strength = self._written(value)
         return f"({written})" if strength < outer else written
 
@@ -266,7 +279,7 @@ class Expressions:
             return name, ATOM
         number = constant_of(value)
         if number is not None:
-            return (("true" if number else "false") if value.type == I1 else str(number)), ATOM
+            return (("true" if number else "false") if is_truth(value) else str(number)), ATOM
         op = value.owner
         assert isinstance(op, Operation), "a loop variable has a name"
         form = FORMS.get(op.name)
@@ -275,7 +288,7 @@ class Expressions:
             if folded is not None:
                 return folded
             sign, strength = form.cpp, form.strength
-            if op.results[0].type == I1 and op.name in ("arith.andi", "arith.ori"):
+            if op.name in ("arith.andi", "arith.ori") and is_truth(op.results[0]):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
             left = self.text(op.operands[0], strength)
             added = self._number(op.operands[1])
@@ -340,23 +353,21 @@ class Expressions:
         """Sums and products that a person would not write: of two numbers, with 0, with 1."""
         if op.name not in ("arith.addi", "arith.muli"):
             return None
-        numbers = [self._number(operand) for operand in op.operands]
-        total = _combined(op.name, *numbers)
+        left, right = op.operands
+        first, second = self._number(left), self._number(right)
+        total = _combined(op.name, first, second)
         if total is not None:
             return str(total), ATOM
         neutral = 0 if op.name == "arith.addi" else 1
-        for number, other in zip(numbers, reversed(op.operands), strict=True):
-            if number == neutral:
-                return self._written(other)
-        return None
+        return self._written(right) if first == neutral else self._written(left) if second == neutral else None
 
     def _number(self, value: SSAValue) -> int | None:
         number = constant_of(value)
         if number is not None:
             return number
-        owner = value.owner
-        if isinstance(owner, Operation) and owner.name in ("arith.addi", "arith.muli") and value not in self.names:
-            return _combined(owner.name, *(self._number(operand) for operand in owner.operands))
+        if type(value) is OpResult and value.op.name in ("arith.addi", "arith.muli") and value not in self.names:
+            left, right = value.op.operands
+            return _combined(value.op.name, self._number(left), self._number(right))
         return None
 
 

@@ -272,6 +272,12 @@ def fill_zeros(op: KernelCallOp, address: str, i: str) -> str:
 TILE_ROWS_CALLS = ("noc_async_read_tile_rows", "noc_async_write_tile_rows")
 
 
+# Calls that are not written as the name of a call and its arguments.
+OF_THEIR_OWN = frozenset((
+    *INLINE, *TILE_ROWS_CALLS, "get_write_ptr", "get_read_ptr", "read_element", "write_element", "wait_any", "extern_call",
+    "pipe_target", "fill_scaler", "fill_mask", "fill_pattern", "fill_zeros",
+))  # fmt: skip
+
 Transfer = Callable[[str, str, str, str], str]  # a call, a NoC address, a place in L1, bytes
 
 

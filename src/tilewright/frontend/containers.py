@@ -9,6 +9,7 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from tilewright.builder.buffers import part_of, require_tiles
@@ -403,14 +404,14 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         _check_constant(thread, found, size, axis, tensor, place)
         ranges.append(found)
     origin = not any(is_slice(index) for index, _ in indices) and all(found.start == 0 for found in ranges)
+    return _written(thread, tensor, ranges, origin, node)
 
-    def written() -> TensorSlice:
-        thread.at(node)
-        part = write_slice(thread, tensor, ranges, origin)
-        part.again = written
-        return part
 
-    return written()
+def _written(thread: Thread, tensor: KernelTensor, ranges: list[Range], origin: bool, node: ast.Subscript) -> TensorSlice:
+    thread.at(node)
+    part = write_slice(thread, tensor, ranges, origin)
+    part.again = partial(_written, thread, tensor, ranges, origin, node)  # no closure that names itself: it would keep the thread
+    return part
 
 
 def _of_rows(thread: Thread, tensor: KernelTensor, indices: list[Index], node: ast.expr) -> list[Index]:

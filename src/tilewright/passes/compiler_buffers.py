@@ -168,7 +168,7 @@ def filled_once(
     dtype: str,
     name: str,
     location: LocationAttr,
-    fill: Callable[[SSAValue], Sequence[Operation]],
+    fill: Callable[[SSAValue], list[Operation]],
 ) -> SSAValue:
     """A block that a data-movement thread fills before anything else, and that the compute thread holds to its end.
 

@@ -12,7 +12,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import is_tensor_type
+from tilewright.dialects.attributes import created, is_tensor_type
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
@@ -39,7 +39,8 @@ VIEW_OPS = frozenset[type[Operation]]((AttachCBOp, CollapseShapeOp, EmptyOp, Ext
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    network = plan_network(module, context) if any(type(op) in TALKS for op in operations(module)) else None
+    talks = not TALKS.isdisjoint(map(type, operations(module)))
+    network = plan_network(module, context) if talks else None
     for function in module.ops:
         if isinstance(function, FuncOp):
             _convert(function, network, context)
@@ -57,6 +58,7 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
     for op in operations(function):
         if type(op) in VIEW_OPS:
             done_with.append(op)
+            continue
         if not op.name.startswith("ttl."):
             continue
         if computes and math.convert(op):  # most of what a thread that computes has
@@ -96,20 +98,16 @@ def _drop_block_results(ops: list[Operation]) -> None:
         if not blocks:
             continue
         kept = [number for number in range(len(loop.results)) if number not in blocks]
-        initial = list(loop.iter_args)
+        bounds, initial = loop.operands[:3], loop.operands[3:]
         for number in blocks:
             body.args[1 + number].replace_all_uses_with(initial[number])
             loop.results[number].replace_all_uses_with(initial[number])
         last.operands = [last.operands[number] for number in kept]
         for number in reversed(blocks):
             body.erase_arg(body.args[1 + number])
-        plain = ForOp.create(
-            operands=[loop.lb, loop.ub, loop.step, *(initial[number] for number in kept)],
-            result_types=[loop.results[number].type for number in kept],
-            regions=[loop.detach_region(loop.body)],
-        )
+        operands, results = [*bounds, *(initial[number] for number in kept)], [loop.results[number].type for number in kept]
+        plain = created(ForOp, operands, results, body=loop.detach_region(0), location=loop.location)
         plain.attributes.update(loop.attributes)
-        plain.location = loop.location
         insert_before(plain, loop)
         for number, result in zip(kept, plain.results, strict=True):
             loop.results[number].replace_all_uses_with(result)

@@ -18,26 +18,33 @@ NAME = "ttkernel-combine-pack-tiles"
 
 PACK = "ttkernel.pack_tile"
 KEPT = ("edge", "relu", "value")  # what a pack says beyond where it goes
-INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.yield")
+INDEX_OPS = frozenset(("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.yield"))
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for loop in [loop for loop in of_kind(module, ForOp) if "ttl.dst_footprint" in loop.attributes]:
         _combine_loop(loop)
-    for block in [block for op in operations(module) for region in op.regions for block in region.blocks]:
+    for block in dict.fromkeys(op.parent for op in operations(module) if op.name == PACK):
+        assert block is not None
         _combine_run(block)
 
 
 def _combine_loop(loop: ForOp) -> None:
     """A nest that only packs: its trips are the tiles, in order."""
-    inside = [op for op in operations(loop) if op is not loop]
-    packs = [op for op in inside if op.name == PACK]
-    others = [op for op in inside if op.name != PACK and op.name not in INDEX_OPS and not isinstance(op, ForOp)]
-    if len(packs) != 1 or others or not _in_order(packs[0]):
+    loops: list[ForOp] = []
+    packs: list[Operation] = []
+    for op in operations(loop):
+        if type(op) is ForOp:
+            loops.append(op)
+        elif op.name == PACK:
+            packs.append(op)
+        elif op.name not in INDEX_OPS:
+            return
+    if len(packs) != 1 or not _in_order(packs[0]):
         return
     trips = 1
-    for nested in (loop, *(op for op in inside if isinstance(op, ForOp))):
-        bound = constant_of(nested.ub)
+    for nested in loops:
+        bound = constant_of(nested.operands[1])
         assert bound is not None
         trips *= bound
     _replace(loop, packs[0], int_value(packs[0], "dst_base"), trips)

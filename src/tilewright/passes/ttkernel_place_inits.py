@@ -21,10 +21,10 @@ from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_network import nested_value
-from tilewright.dialects.walking import block_ops, insert_before, operations, place_of
+from tilewright.dialects.walking import block_ops, insert_after, insert_before, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.math import (
+from tilewright.passes.kernel_calls.engine_state import (
     ANY,
     FULL_INIT,
     WHOLE_TILES,
@@ -85,6 +85,7 @@ class _Placement:
         self.entry = function.body.block
         self.needs: dict[Operation, tuple[Requirement, ...]] = {}
         self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
+        self.steps: dict[Block, list[Operation]] = {}
         self.summaries: dict[Block, Summary] = {}
         self.fillers: set[Operation] = set()  # calls that undo inits which record instructions
         self.products: set[Operation] = set()  # calls behind which the vector unit needs its init again
@@ -181,20 +182,27 @@ class _Placement:
 
     def _put_first(self, start: Operation) -> None:
         """Behind the buffers it names and the other arguments of the kernel."""
-        anchor = max((defining_op(value) for value in start.operands), key=self._position)
+        named = [defining_op(value) for value in start.operands]
+        anchor = next(op for op in reversed(block_ops(self.entry)) if op in named)
         while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
             anchor = anchor.next_op
-        self.entry.insert_op_after(start, anchor)
+        insert_after(start, anchor)
 
-    def _position(self, op: Operation) -> int:
-        return self.entry.get_operation_index(op)
+    def _steps(self, block: Block) -> list[Operation]:
+        """The ops of a block that matter here: few do, and each block is gone through many times."""
+        known = self.steps.get(block)
+        if known is None:
+            named = (self.needs, self.openers, self.fillers, self.products, self.foreign)
+            known = [op for op in block_ops(block) if op.regions or any(op in kind for kind in named)]
+            self.steps[block] = known
+        return known
 
     # Summaries --------------------------------------------------------------------------------------------------------
 
     def _summary(self, block: Block) -> Summary:
         if block not in self.summaries:
             summary = Summary()
-            for op in block_ops(block):
+            for op in self._steps(block):
                 for need in self.needs.get(op, ()):
                     summary.add(need)
                 for region in op.regions:
@@ -212,7 +220,7 @@ class _Placement:
 
     def _after(self, block: Block, name: str, key: str | None) -> str | None:
         """The state ``name`` behind ``block`` if it is ``key`` in front; None where paths differ."""
-        for op in block_ops(block):
+        for op in self._steps(block):
             for need in self.needs.get(op, ()):
                 if need.state == name and (need.key != ANY or key is None):
                     key = need.key if need.key != ANY else None
@@ -229,7 +237,7 @@ class _Placement:
     # Placement --------------------------------------------------------------------------------------------------------
 
     def _place(self, block: Block, state: dict[str, str]) -> None:
-        for op in block_ops(block):
+        for op in self._steps(block):
             if op in self.openers:
                 self._establish(self.openers[op], state, op)
             for need in self.needs.get(op, ()):

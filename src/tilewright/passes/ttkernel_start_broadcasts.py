@@ -19,7 +19,7 @@ from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.walking import block_ops, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.math import is_init, source_format
+from tilewright.passes.kernel_calls.engine_state import is_init, source_format
 
 NAME = "ttkernel-start-broadcasts"
 FIXED_IN = "0.81"

@@ -25,7 +25,17 @@ from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import KernelCBType, add, constant, constant_of, int_value, text_value
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF
-from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, move_before, operations
+from tilewright.dialects.walking import (
+    ancestor_in,
+    block_ops,
+    erase,
+    insert_after,
+    insert_before,
+    move_before,
+    operations,
+    users,
+    with_inner,
+)
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 
@@ -33,6 +43,7 @@ NAME = "ttkernel-stream-blocks"
 
 RESERVE, PUSH = "ttkernel.cb_reserve_back", "ttkernel.cb_push_back"
 WAIT, POP = "ttkernel.cb_wait_front", "ttkernel.cb_pop_front"
+HAND_OVERS = frozenset((RESERVE, PUSH, WAIT, POP))
 PACK, ADDING = "ttkernel.pack_tile", "ttkernel.pack_reconfig_l1_acc"
 BUFFER = "ttkernel.get_compile_time_arg_val"
 SUB_BLOCKS = "ttl.sub_blocks"  # of a loop over runs of tiles, a section of DST each
@@ -45,20 +56,19 @@ TILE_CALLS = frozenset(f"ttkernel.{name}" for name in (*ONE_TILE, *BINARY))
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "compute"]:
         ops = operations(function)
-        buffers = [op.results[0] for op in ops if op.name == BUFFER and isinstance(op.results[0].type, KernelCBType)]
-        aliased = {int_value(op, ALIAS_OF) for op in ops if op.name == BUFFER and ALIAS_OF in op.attributes}
-        for buffer in buffers:
-            owner = buffer.owner
-            assert isinstance(owner, Operation)
+        binds = [op for op in ops if op.name == BUFFER and isinstance(op.results[0].type, KernelCBType)]
+        aliased = {int_value(op, ALIAS_OF) for op in binds if ALIAS_OF in op.attributes}
+        for owner in binds:
+            buffer = owner.results[0]
             if ALIAS_OF in owner.attributes or int_value(owner, "cb_index", -1) in aliased:
                 continue
-            users = [use.operation for use in buffer.uses]
-            waits = [op for op in users if op.name == WAIT]
-            pushes = [op for op in users if op.name == PUSH]
+            takers = users(buffer)
+            waits = [op for op in takers if op.name == WAIT]
+            pushes = [op for op in takers if op.name == PUSH]
             if not pushes and text_value(owner, "origin") == "compiler":  # another thread makes it while math begins
                 for wait in waits:
                     _wait_where_read(wait, buffer, by_parts=False)
-            if not waits or not pushes or not any(op.name == PACK for op in users):
+            if not waits or not pushes or not any(op.name == PACK for op in takers):
                 continue
             parts = [_push_by_parts(push, buffer) for push in pushes]
             for wait in waits:
@@ -92,15 +102,15 @@ def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
     """What is packed between the reserve and the push of a block; ``None`` if that is not all, each tile once and in order."""
     block = push.parent
     assert block is not None
-    users = _users(buffer)
+    takers = set(users(buffer))
     found: list[Operation] = []
     earlier = push.prev_op
-    while earlier is not None and not (earlier in users and earlier.name == RESERVE):
+    while earlier is not None and not (earlier in takers and earlier.name == RESERVE):
         packs: list[Operation] = []
-        for op in operations(earlier) if earlier.regions else (earlier,):
+        for op in with_inner(earlier):
             if op.name == ADDING:
                 return None
-            if op not in users or _is_setup(op):
+            if op not in takers or _is_setup(op):
                 continue
             if op.name != PACK or "out_of_order" in op.attributes:  # or it is handed over
                 return None
@@ -112,10 +122,6 @@ def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
     # The tiles of two packs in one loop would take turns; a pack beside others of its section is pushed with them.
     together = len({ancestor_in(pack, block) for pack in found}) < len(found) or any(not _loops(pack, push) for pack in found)
     return None if together else found
-
-
-def _users(buffer: SSAValue) -> set[Operation]:
-    return {use.operation for use in buffer.uses}
 
 
 def _is_setup(op: Operation) -> bool:
@@ -133,7 +139,7 @@ def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> No
     move_before(wait, reader)
     if not by_parts:
         return
-    users = _users(buffer)
+    takers = set(users(buffer))
     covered, last = 0, wait
     while reader is not None and covered < count:
         runs = covered == 0 and isinstance(reader, ForOp) and SUB_BLOCKS in reader.attributes
@@ -145,7 +151,7 @@ def _wait_where_read(wait: Operation, buffer: SSAValue, *, by_parts: bool) -> No
     if covered == count:
         erase(wait)
     elif covered:  # all of a block is there before it is popped, though only its first tiles are read
-        move_before(wait, reader or _next_user(last, users))
+        move_before(wait, reader or _next_user(last, takers))
 
 
 def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: int) -> int | None:
@@ -175,8 +181,8 @@ def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: 
 
 def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[int], dict[SSAValue, int]]]:
     """The calls that read tiles of the buffer as they run, which tiles (``-1`` where nobody can say), and the loops' counters."""
-    users = _users(buffer)
-    readers = [op for op in (operations(top) if top.regions else [top]) if op in users and not _is_setup(op)]
+    takers = set(users(buffer))
+    readers = [op for op in with_inner(top) if op in takers and not _is_setup(op)]
     on_the_way = {top, *readers}
     for op in readers:
         while (around := op.parent_op()) is not None and op is not top and around not in on_the_way:
@@ -191,7 +197,7 @@ def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[i
             yield op, [-1], known
         else:
             body = op.body.block
-            inside = [inner for inner in body.ops if inner in on_the_way]
+            inside = [inner for inner in block_ops(body) if inner in on_the_way]
             for number in _range(op):
                 for inner in inside:
                     yield from run(inner, {**known, body.args[0]: number})
@@ -221,21 +227,21 @@ def _wait_for_runs(wait: Operation, runs: Operation, buffer: SSAValue) -> int | 
 
 def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
     """The next op of the block that reads tiles, or has one inside that does."""
-    users = _users(buffer)
+    takers = {user for user in users(buffer) if not _is_setup(user)}
     later = op.next_op
     while later is not None:
-        inside = operations(later) if later.regions else [later]
-        found = [inner for inner in inside if inner in users and not _is_setup(inner)]
-        if found:
-            return None if any(inner.name in (POP, PUSH, WAIT, RESERVE) for inner in found) else later
+        if later in takers:
+            return None if later.name in HAND_OVERS else later
+        if later.regions and (found := takers.intersection(operations(later))):
+            return None if any(inner.name in HAND_OVERS for inner in found) else later
         later = later.next_op
     return None
 
 
-def _next_user(op: Operation, users: set[Operation]) -> Operation:
+def _next_user(op: Operation, takers: set[Operation]) -> Operation:
     """The next op of the block that names the buffer, or has one inside that does; the end of the block if there is none."""
     later = op.next_op
-    while later is not None and later.next_op is not None and users.isdisjoint(operations(later) if later.regions else (later,)):
+    while later is not None and later.next_op is not None and takers.isdisjoint(with_inner(later)):
         later = later.next_op
     assert later is not None  # the block has a terminator
     return later
@@ -262,11 +268,11 @@ def _loops(op: Operation, beside: Operation) -> list[ForOp]:
 
 
 def _is_counted(loops: Sequence[ForOp]) -> bool:
-    return all(constant_of(bound) is not None for loop in loops for bound in (loop.lb, loop.ub, loop.step))
+    return all(constant_of(bound) is not None for loop in loops for bound in loop.operands[:3])
 
 
 def _range(loop: ForOp) -> range:
-    low, high, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
+    low, high, step = map(constant_of, loop.operands[:3])
     assert low is not None and high is not None and step is not None
     return range(low, high, step)
 

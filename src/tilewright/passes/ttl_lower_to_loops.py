@@ -8,6 +8,7 @@ adds to the tile number) and the outermost of a nest ``ttl.dst_footprint``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -49,7 +50,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import block_ops, discard, erase, insert_before, move_before, of_kind
+from tilewright.dialects.walking import append, block_ops, discard, erase, insert_before, move_before, name_like, of_kind
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -59,6 +60,7 @@ from tilewright.passes.dst_assignment.running_values import RESIDENTS, erase_dro
 
 NAME = "ttl-lower-to-loops"
 
+STEPS = (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp)  # no indices, no end of the region
 Body = Callable[[Block, tuple[SSAValue, ...]], None]
 
 
@@ -78,7 +80,8 @@ class Lowering:
         self.per_acquire = int_value(compute, "ttl.unroll_factor", 1)
         self.footprint = int_value(compute, "ttl.dst_footprint", 0)
         self.op_major = text_value(compute, "ttl.dst_layout", Layout.TILE_MAJOR.value) == Layout.OP_MAJOR.value
-        self.tiles = compute.tiles
+        self.tiles = prod(self.shape)
+        self.sources, self.maps = tuple(compute.operands), compute.maps
         self.residents = int_list(compute, RESIDENTS)  # tiles of the values that stay in DST, from the bottom up
         self.constants: dict[tuple[Block, int], SSAValue] = {}
         block = compute.parent
@@ -95,7 +98,7 @@ class Lowering:
         last = self.compute.block.last_op
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
-        steps = [op for op in block_ops(self.compute.block) if op is not last and not _is_index(op) and not _is_no_call(op)]
+        steps: list[Operation] = [op for op in block_ops(self.compute.block) if isinstance(op, STEPS) and not _is_no_call(op)]
         if all(isinstance(op, ResidentTileOp) for op in steps):
             pass  # everything is where it will be packed from
         elif self.op_major and self.tiles > 1:
@@ -146,6 +149,12 @@ class Lowering:
         above = slot - count
         return (sum(self.residents) + above * self.tiles, 1) if self.op_major else (sum(self.residents) + above, 0)
 
+    def dst_tile(self, value: SSAValue, block: Block) -> SSAValue:
+        """What an earlier loop left in the slot of a value, for the current tile."""
+        tile = DstTileOp.create(result_types=[value.type], attributes=self.place_attributes(self.slot(value)))
+        append(tile, block)
+        return tile.results[0]
+
     def place_attributes(self, slot: int) -> dict[str, Attribute]:
         base, stride = self.place(slot)
         attributes: dict[str, Attribute] = {"dst_idx": i32_attr(base)}
@@ -157,11 +166,12 @@ class Lowering:
         """Stands in front of what is being written: the region, or the place where a held sum is packed."""
         block = self.anchor.parent
         assert block is not None
-        if (block, value) not in self.constants:
+        known = self.constants.get((block, value))
+        if known is None:
             op = constant(value)
             insert_before(op, self.anchor)
-            self.constants[block, value] = op.results[0]
-        return self.constants[block, value]
+            known = self.constants[block, value] = op.results[0]
+        return known
 
     # Loops ------------------------------------------------------------------------------------------------------------
 
@@ -194,7 +204,7 @@ class Lowering:
         threaded = None if carried is None else inner.args[1]
         self.threaded = threaded
         result = self._level(dim + 1, inner, [*indices, inner.args[0]], zero, body, threaded)
-        inner.add_op(loop_end(() if result is None else (result,)))
+        append(loop_end(() if result is None else (result,)), inner)
         bounds = (zero, self.constant(self.nest_shape[dim]), self.constant(1))
         loop = for_loop(*bounds, inner, () if carried is None else (carried,))
         stride = 1
@@ -204,7 +214,7 @@ class Lowering:
         if not indices or all(isinstance(index.owner, Operation) for index in indices):
             loop.attributes["ttl.dst_footprint"] = i32_attr(self.footprint)
         loop.location = self.compute.location
-        block.add_op(loop)
+        append(loop, block)
         return None if carried is None else loop.results[0]
 
     # Bodies -----------------------------------------------------------------------------------------------------------
@@ -224,10 +234,9 @@ class Lowering:
 
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             def from_dst(value: SSAValue) -> SSAValue:
-                tile = DstTileOp.create(result_types=[value.type], attributes=self.place_attributes(self.slot(value)))
-                tile.results[0].name_hint = value.name_hint
-                block.add_op(tile)
-                return tile.results[0]
+                tile = self.dst_tile(value, block)
+                name_like(tile, value)
+                return tile
 
             self.emit(op, block, indices, from_dst, {})
 
@@ -242,11 +251,8 @@ class Lowering:
         values: dict[SSAValue, SSAValue],
     ) -> None:
         if isinstance(op, ResidentTileOp):
-            attributes = self.place_attributes(self.slot(op.results[0]))
-            handle = DstTileOp.create(result_types=[op.results[0].type], attributes=attributes)
-            handle.results[0].name_hint = op.results[0].name_hint
-            block.add_op(handle)
-            values[op.results[0]] = handle.results[0]
+            values[op.results[0]] = handle = self.dst_tile(op.results[0], block)
+            name_like(handle, op.results[0])
             return
         if isinstance(op, TileFoldOp):
             values[op.results[0]] = self.folded(op, block, indices)
@@ -276,8 +282,8 @@ class Lowering:
         new = type(op).create(
             operands=operands, result_types=[r.type for r in op.results], attributes=attributes, location=op.location
         )
-        new.results[-1].name_hint = op.results[-1].name_hint
-        block.add_op(new)
+        name_like(new.results[-1], op.results[-1])
+        append(new, block)
         values[op.results[-1]] = new.results[-1]
 
     def tile_index(
@@ -287,22 +293,23 @@ class Lowering:
             from xdsl.dialects.affine import ApplyOp  # and memref with it: late, because most kernels need neither
 
             apply = ApplyOp.create(operands=[*indices, *symbols], result_types=[INDEX], properties={"map": map_})
-            block.add_op(apply)
+            append(apply, block)
             return apply.results[0]
         # In its own loop the index is one short sum: written out at once, it needs no lowering later.
         ops, value = affine_value(map_.data.results[0], indices, symbols)
         if isinstance(value, int):
             return self.constant(value)
-        block.add_ops(ops)
+        for op in ops:
+            append(op, block)
         return value
 
     def extract(self, argument: BlockArgument, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
-        source = self.compute.operands[argument.index]
-        results = self.compute.maps[argument.index].data.results
+        source = self.sources[argument.index]
+        results = self.maps[argument.index].data.results
         zero = self.constant(0)
         position = [indices[r.position] if isinstance(r, AffineDimExpr) else zero for r in results]
         op = created(ExtractOp, [source, *position], [argument.type], location=self.compute.location)
-        block.add_op(op)
+        append(op, block)
         return op.results[0]
 
     # Tiles that add up in one slot: products over k, reductions, and those folded on the vector unit -------------------------
@@ -330,19 +337,15 @@ class Lowering:
             stepped.append(operand if steps is None else self.stepped_extract(argument, steps, inner, indices))
         attributes = {**op.attributes, **self.place_attributes(self.slot(op.results[0]))}
         new = type(op).create(operands=stepped, result_types=[op.results[0].type], attributes=attributes, location=op.location)
-        new.results[0].name_hint = op.results[0].name_hint
-        inner.add_op(new)
+        name_like(new.results[0], op.results[0])
+        append(new, inner)
         self.close(inner, block)
         for tile in more:  # last: until then the sum is as it would be without
             last = new.clone()
             last.operands = [tile, operands[1]]
-            block.add_op(last)
+            append(last, block)
         if inner is not block:
-            handle = DstTileOp.create(
-                result_types=[op.results[0].type], attributes=self.place_attributes(self.slot(op.results[0]))
-            )
-            block.add_op(handle)
-            values[op.results[0]] = handle.results[0]
+            values[op.results[0]] = self.dst_tile(op.results[0], block)
         else:
             values[op.results[0]] = new.results[0]
 
@@ -351,7 +354,7 @@ class Lowering:
         kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.scratch)
         rows, cols = op.counts
         zero = self.constant(0)
-        block.add_op(self._fold_load(op, (zero, zero), result, block, indices))
+        append(self._fold_load(op, (zero, zero), result, block, indices), block)
         # The rest of the first row, then the rows below it.
         for first, last in (((0, 1), (1, cols)), ((1, 0), (rows, cols))):
             if first[0] >= last[0] or first[1] >= last[1]:
@@ -365,11 +368,10 @@ class Lowering:
                 attributes=self.place_attributes(result),
                 location=op.location,
             )
-            inner.add_ops([load, held, join])
+            for made in (load, held, join):
+                append(made, inner)
             self.close(inner, block)
-        handle = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
-        block.add_op(handle)
-        return handle.results[0]
+        return self.dst_tile(op.results[0], block)
 
     def _fold_load(
         self, op: TileFoldOp, steps: tuple[SSAValue, SSAValue], slot: int, block: Block, indices: tuple[SSAValue, ...]
@@ -398,12 +400,12 @@ class Lowering:
         self, argument: SSAValue, steps: tuple[SSAValue, SSAValue], block: Block, indices: tuple[SSAValue, ...]
     ) -> SSAValue:
         assert isinstance(argument, BlockArgument)
-        source = self.compute.operands[argument.index]
+        source = self.sources[argument.index]
         position: list[SSAValue] = []
-        for result, step in zip(self.compute.maps[argument.index].data.results, steps, strict=True):
+        for result, step in zip(self.maps[argument.index].data.results, steps, strict=True):
             position.append(indices[result.position] if isinstance(result, AffineDimExpr) else step)
         op = created(ExtractOp, [source, *position], [argument.type], location=self.compute.location)
-        block.add_op(op)
+        append(op, block)
         return op.results[0]
 
     def loops(
@@ -419,7 +421,7 @@ class Lowering:
             inner.args[0].name_hint = name
             loop = for_loop(self.constant(start), self.constant(end), self.constant(1), inner)
             loop.location = self.compute.location
-            block.add_op(loop)
+            append(loop, block)
             indices.append(inner.args[0])
             block = inner
         return block, indices
@@ -427,7 +429,7 @@ class Lowering:
     @staticmethod
     def close(inner: Block, outer: Block) -> None:
         while inner is not outer:
-            inner.add_op(loop_end())
+            append(loop_end(), inner)
             loop = inner.parent_op()
             assert loop is not None and loop.parent is not None
             inner = loop.parent
@@ -441,10 +443,7 @@ class Lowering:
         for number, argument in enumerate(op.operands):
             steps = self._steps(op, number, loops)
             if steps is None:
-                attributes = self.place_attributes(self.slot(argument))
-                handle = DstTileOp.create(result_types=[argument.type], attributes=attributes)
-                inner.add_op(handle)
-                operands.append(handle.results[0])
+                operands.append(self.dst_tile(argument, inner))
             else:
                 operands.append(self.stepped_extract(argument, steps, inner, (zero, zero)))
         rows, cols = self.shape if len(self.shape) == 2 else (1, self.shape[0])
@@ -452,12 +451,11 @@ class Lowering:
         attributes |= {"rt": i32_attr(rows), "ct": i32_attr(cols), "kt": i32_attr(op.k)}
         attributes.pop("dst_stride", None)
         new = type(op).create(operands=operands, result_types=[op.results[0].type], attributes=attributes, location=op.location)
-        new.results[0].name_hint = op.results[0].name_hint
-        inner.add_op(new)
+        name_like(new.results[0], op.results[0])
+        append(new, inner)
         self.close(inner, scratch)
         for made in block_ops(scratch):
-            made.detach()
-            insert_before(made, self.compute)
+            move_before(made, self.compute)
 
     # Packing ----------------------------------------------------------------------------------------------------------
 
@@ -472,7 +470,8 @@ class Lowering:
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
             insert = created(InsertOp, [tile.results[0], into, *indices], [kind])
-            block.add_ops([tile, put, insert])
+            for made in (tile, put, insert):
+                append(made, block)
 
         adding = running_values.flag(store, self.compute)
         if adding is not None:
@@ -487,10 +486,6 @@ class Lowering:
 def _is_no_call(op: Operation) -> bool:
     """A slot on the way, or work that the packer does."""
     return isinstance(op, TileScratchOp) or text_value(op, "ttl.unit") == PACK_RELU
-
-
-def _is_index(op: Operation) -> bool:
-    return not isinstance(op, (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp))
 
 
 def affine_value(

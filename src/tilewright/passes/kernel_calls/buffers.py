@@ -31,7 +31,7 @@ from tilewright.dialects.attributes import (
     text_value,
 )
 from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
-from tilewright.dialects.ttl import EXTERNAL, BreakpointOp, CoreOp, ExternCallOp, InitSfpuOp, PrintOp, WorkOp
+from tilewright.dialects.ttl import EXTERNAL, SYNC_OPS, BreakpointOp, CoreOp, ExternCallOp, InitSfpuOp, PrintOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
@@ -54,7 +54,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
-from tilewright.dialects.walking import block_ops, erase, insert_before, move_before
+from tilewright.dialects.walking import append, block_ops, erase, insert_before, move_before, name_like, with_inner
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 
 # Index arithmetic ---------------------------------------------------------------------------------------------------------
@@ -75,15 +75,16 @@ class IndexBuilder:
     def value(self, number: Number) -> SSAValue:
         if not isinstance(number, int):
             return number
-        if number not in self.constants:
+        known = self.constants.get(number)
+        if known is None:
             op = constant(number)
             first = self.entry.first_op
             if first is None:
-                self.entry.add_op(op)
+                append(op, self.entry)
             else:
-                self.entry.insert_op_before(op, first)
-            self.constants[number] = op.results[0]
-        return self.constants[number]
+                insert_before(op, first)
+            known = self.constants[number] = op.results[0]
+        return known
 
     def add(self, left: Number, right: Number, before: Operation) -> Number:
         left = left if isinstance(left, int) else _folded(left)
@@ -120,12 +121,13 @@ class IndexBuilder:
         block = before.parent
         assert block is not None
         key = (block, kind, left, right)
-        if key not in self.shared:
+        known = self.shared.get(key)
+        if known is None:
             make = add if kind == "add" else multiply
             op = make(self.value(left), self.value(right))
             insert_before(op, before)
-            self.shared[key] = op.results[0]
-        return self.shared[key]
+            known = self.shared[key] = op.results[0]
+        return known
 
 
 def _folded(number: SSAValue) -> Number:
@@ -141,7 +143,8 @@ FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop
 ACQUIRE: dict[type[Operation], str] = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
 SHARED_MEMORY = (ALIAS_OF, "tensor_index", "first_tile", "tensor_name")  # of buffers in the L1 of another, or in a tensor's shard
 HAND_OVERS = {*(kind.name for kind in FINISH), *(f"ttkernel.{name}" for name in FINISH.values())}  # they move a buffer's pointers
-SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
+SYNC: dict[type[Operation], str] = {kind: kind.name.removeprefix("ttl.") for kind in SYNC_OPS}
+BUFFER_OPS = frozenset[type[Operation]]((*FINISH, *ACQUIRE, *SYNC, BindCBOp, PublishCBOp, InitSfpuOp, WorkOp, CoreOp))
 
 
 @lru_cache(maxsize=1024)
@@ -165,11 +168,24 @@ def convert_buffer_op(
     op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder, unpack_to_dest: tuple[int, ...]
 ) -> bool:
     """Inserts the call that ``op`` stands for; False if it is none of ours."""
-    block = op.parent
-    if block is None:
+    kind = type(op)
+    if kind not in BUFFER_OPS or op.parent is None:
         return False
+    if kind in ACQUIRE:
+        assert isinstance(op, (CBWaitOp, CBReserveOp))
+        count = indices.value(op.tiles)
+        insert_before(call(ACQUIRE[kind], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
+        return True
+    if kind in FINISH:
+        buffer = op.operands[0]
+        count = indices.value(buffer_type_of(buffer).block_tiles)
+        insert_before(call(FINISH[kind], [buffers[buffer], count], attributes=_not_ours(op), like=op), op)
+        return True
+    if kind in SYNC:
+        insert_before(call(SYNC[kind], like=op), op)
+        return True
     if isinstance(op, BindCBOp):
-        kind = buffer_type_of(op.results[0])
+        bound = buffer_type_of(op.results[0])
         attributes: dict[str, Attribute] = {
             "index": i32_attr(len(buffers)),
             "cb_index": i32_attr(op.cb_index),
@@ -179,29 +195,14 @@ def convert_buffer_op(
         attributes |= {key: op.attributes[key] for key in (*SHARED_MEMORY, CORE_RANGES, HOLDS) if key in op.attributes}
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
-        handle = call("get_compile_time_arg_val", (), [_handle_type(kind)], attributes, op)
+        handle = call("get_compile_time_arg_val", (), [_handle_type(bound)], attributes, op)
         handle.results[0].name_hint = text_value(op, "name") or None
         insert_before(handle, op)
         buffers[op.results[0]] = handle.results[0]
         return True
-    if type(op) in ACQUIRE:
-        assert isinstance(op, (CBWaitOp, CBReserveOp))
-        count = indices.value(op.tiles)
-        insert_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
-        return True
-    if type(op) in FINISH:
-        kind = buffer_type_of(op.operands[0])
-        count = indices.value(kind.block_tiles)
-        made = call(FINISH[type(op)], [buffers[op.operands[0]], count], attributes=_not_ours(op), like=op)
-        insert_before(made, op)
-        return True
     if isinstance(op, PublishCBOp):
-        kind = buffer_type_of(op.buffer)
-        operands = [buffers[op.buffer], indices.value(kind.total_tiles)]
+        operands = [buffers[op.buffer], indices.value(buffer_type_of(op.buffer).total_tiles)]
         insert_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
-        return True
-    if op.name in SYNC:
-        insert_before(call(SYNC[op.name], like=op), op)
         return True
     if isinstance(op, InitSfpuOp):
         insert_before(call("init_sfpu", [buffers[operand] for operand in op.operands], like=op), op)
@@ -213,20 +214,18 @@ def convert_buffer_op(
         insert_before(number, op)
         op.results[0].replace_all_uses_with(number.results[0])
         return True
-    if type(op) is CoreOp:
-        for dim, result in enumerate(op.results):
-            attributes = {"dim": i32_attr(dim), "dims": i32_attr(len(op.results))}
-            coordinate = call("my_core", (), [INDEX], attributes, op)
-            coordinate.results[0].name_hint = result.name_hint or ("core_x", "core_y", "core_z")[min(dim, 2)]
-            insert_before(coordinate, op)
-            result.replace_all_uses_with(coordinate.results[0])
-        return True
-    return False
+    for dim, result in enumerate(op.results):  # the coordinates of this core
+        attributes = {"dim": i32_attr(dim), "dims": i32_attr(len(op.results))}
+        coordinate = call("my_core", (), [INDEX], attributes, op)
+        coordinate.results[0].name_hint = result.name_hint or ("core_x", "core_y", "core_z")[min(dim, 2)]
+        insert_before(coordinate, op)
+        result.replace_all_uses_with(coordinate.results[0])
+    return True
 
 
 def _not_ours(op: Operation) -> dict[str, Any]:
     """The mark of what the author's own code does."""
-    return {key: value for key, value in op.attributes.items() if key == EXTERNAL}
+    return {EXTERNAL: op.attributes[EXTERNAL]} if EXTERNAL in op.attributes else {}
 
 
 def convert_external(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: dict[SSAValue, SSAValue]) -> bool:
@@ -279,7 +278,7 @@ def block_pointer(buffer: SSAValue, before: Operation, *, written: bool) -> SSAV
     """L1 address of the block that ``before`` writes or reads: asked for once while the same block is held."""
     name = "get_write_ptr" if written else "get_read_ptr"
     earlier = before.prev_op
-    while earlier is not None and not any(op.name in HAND_OVERS for op in earlier.walk()):
+    while earlier is not None and not any(op.name in HAND_OVERS for op in with_inner(earlier)):
         if earlier.name == f"ttkernel.{name}" and earlier.operands[0] is buffer:
             return earlier.results[0]
         earlier = earlier.prev_op
@@ -312,7 +311,7 @@ def convert_element(op: Operation, buffers: dict[SSAValue, SSAValue]) -> bool:
         insert_before(call("write_element", operands, attributes=attributes, like=op), op)
         return True
     read = call("read_element", operands, [INDEX], attributes, op)
-    read.results[0].name_hint = op.results[0].name_hint
+    name_like(read.results[0], op.results[0])
     insert_before(read, op)
     op.results[0].replace_all_uses_with(read.results[0])
     return True

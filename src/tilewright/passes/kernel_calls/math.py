@@ -1,24 +1,21 @@
-"""Tile ops as kernel calls (which buffer, which tile of it, which DST index), and what a call needs of the engines' state."""
+"""Tile ops as kernel calls: which buffer, which tile of it, which DST index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import (
-    KernelCBType,
     TileType,
     defining_op,
     i32_attr,
     int_value,
-    is_array_attr,
     number_attr,
     text_array,
     text_attr,
@@ -34,8 +31,6 @@ from tilewright.dialects.tile_op import (
     UnitForm,
     dst_format,
     in_one_pass,
-    is_approximate,
-    is_narrow,
     release_key,
 )
 from tilewright.dialects.ttkernel import (
@@ -43,7 +38,6 @@ from tilewright.dialects.ttkernel import (
     DATA_IN_SRCA,
     ROW_SUMS_SWAP_SINCE,
     SFPU_BCAST,
-    KernelCallOp,
     bcast_call,
     bcast_init,
     bcast_type,
@@ -71,14 +65,11 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import insert_before
+from tilewright.dialects.walking import insert_before, op_around, with_inner
 from tilewright.passes.buffers import TileView, block_start, buffer_of, row_major, view_of
 from tilewright.passes.kernel_calls.buffers import IndexBuilder, Number, call
+from tilewright.passes.kernel_calls.engine_state import FULL_INIT
 from tilewright.program import ComputeConfig
-from tilewright.records import record
-
-# Math ---------------------------------------------------------------------------------------------------------------------
-# Tile ops as kernel calls: which buffer, which tile of it, which DST index.
 
 
 class MathConverter:
@@ -91,24 +82,11 @@ class MathConverter:
         self._tile_numbers: dict[tuple[Block | None, int], Number] = {}
 
     def convert(self, op: Operation) -> bool:
-        if isinstance(op, CopyTileOp):
-            self._copy_tile(op)
-        elif isinstance(op, CopyDestValuesOp):
-            self._copy_dest(op)
-        elif isinstance(op, TileOpBase):
-            self._row(op, op, tuple(op.operands), _form_of(op))
-        elif isinstance(op, MulAccumulateOp):
-            self._multiply_accumulate(op)
-        elif isinstance(op, IrregularTileOp):
-            calls = convert_block_op(op, self)
-            calls[-1].attributes.update(_named(op))
-            self._insert(*calls, before=op)
-        elif isinstance(op, L1AccumulateOp):
-            self._insert(call("pack_reconfig_l1_acc", [op.flag], like=op), before=op)
-        elif isinstance(op, StoreOp):
-            self._pack(op)
-        else:
-            return isinstance(op, DstTileOp)
+        """Inserts the calls that ``op`` stands for; False if it is no math."""
+        write = _writer(type(op))
+        if write is None:
+            return False
+        write(self, op)
         return True
 
     # Where things are -------------------------------------------------------------------------------------------------
@@ -120,36 +98,37 @@ class MathConverter:
         if key in self._tile_numbers:
             return self._tile_numbers[key]
         number: Number = first
-        parent = op.parent_op()
+        parent = op_around(op)
         while parent is not None:
             if type(parent) is ForOp and "ttl.tile_stride" in parent.attributes:
                 variable = parent.body.block.args[0]
                 step = self.indices.multiply(variable, int_value(parent, "ttl.tile_stride"), op)
                 number = self.indices.add(step, number, op)
-            parent = parent.parent_op()
+            parent = op_around(parent)
         self._tile_numbers[key] = number
         return number
 
     def _view(self, value: SSAValue) -> TileView:
-        if value not in self._views:
-            self._views[value] = view_of(value)
-        return self._views[value]
+        known = self._views.get(value)
+        if known is None:
+            known = self._views[value] = view_of(value)
+        return known
 
     def tile_indices(self, op: Operation, view: TileView) -> tuple[Number, ...]:
         """Position of the current tile in a view of its sub-block, one index per dimension."""
         number = int_value(op, "ttl.tile", 0)
         position: list[Number] = []
-        for stride in row_major(view.shape):
+        strides = row_major(view.shape)
+        for stride in strides:
             position.append(number // stride)
             number %= stride
-        parent = op.parent_op()
-        strides = row_major(view.shape)
+        parent = op_around(op)
         while parent is not None:
-            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+            if type(parent) is ForOp and "ttl.tile_stride" in parent.attributes:
                 stride = int_value(parent, "ttl.tile_stride")
                 dim = max(d for d in range(len(strides)) if strides[d] == stride and (view.shape[d] > 1 or len(strides) == 1))
                 position[dim] = self.indices.add(parent.body.block.args[0], position[dim], op)
-            parent = parent.parent_op()
+            parent = op_around(parent)
         return tuple(position)
 
     def dst_index(self, value: SSAValue, at: Operation) -> SSAValue:
@@ -185,7 +164,7 @@ class MathConverter:
     def _insert(self, *calls: Operation, before: Operation) -> None:
         insert_before(list(calls), before)
 
-    def _copy_tile(self, op: CopyTileOp) -> None:
+    def copy_tile(self, op: CopyTileOp) -> None:
         extract = op.tile.owner
         assert isinstance(extract, ExtractOp)
         view = self._view(extract.tensor)
@@ -202,7 +181,7 @@ class MathConverter:
             before=op,
         )
 
-    def _copy_dest(self, op: CopyDestValuesOp) -> None:
+    def copy_dest(self, op: CopyDestValuesOp) -> None:
         target, source = self.dst_index(op.results[0], op), self.dst_index(op.source, op)
         kind = op.source.type
         assert isinstance(kind, TileType)
@@ -213,7 +192,7 @@ class MathConverter:
             before=op,
         )
 
-    def _multiply_accumulate(self, op: MulAccumulateOp) -> None:
+    def multiply_accumulate(self, op: MulAccumulateOp) -> None:
         from tilewright.dialects.tile_ops import BY_NAME
 
         row = BY_NAME["mul"]
@@ -228,20 +207,21 @@ class MathConverter:
             before=op,
         )
 
-    def _row(self, op: TileOpBase, at: Operation, operands: tuple[SSAValue, ...], form: UnitForm) -> None:
+    def row(self, op: TileOpBase) -> None:
+        form = _form_of(op)
         values = template_values(op, dst32=self.config.fp32_dest_acc_en)
         calls: list[Operation] = []
         if form.init:
             template = form.init_call_template(values)
-            calls.append(self._filled(form.init, form.init_args, template, op, operands, values, form.init_params))
+            calls.append(self._filled(form.init, form.init_args, template, op, values, form.init_params))
         part = text_value(op, FACES) if form.by_faces else ""
         if in_one_pass(form, values, part, self.metal):
             values[WHOLE], part = True, WHOLE
-        main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
+        main = self._filled(form.call, form.args, form.call_template(values), op, values)
         main.attributes.update(_named(op))
         if part:
             main.attributes["faces"] = text_attr(part)
-        self._insert(*calls, main, before=at)
+        self._insert(*calls, main, before=op)
 
     def _filled(
         self,
@@ -249,7 +229,6 @@ class MathConverter:
         arguments: tuple[str, ...],
         template: tuple[str, ...],
         op: TileOpBase,
-        operands: tuple[SSAValue, ...],
         values: dict[str, Any],
         needed: frozenset[str] | None = None,
     ) -> Operation:
@@ -261,9 +240,9 @@ class MathConverter:
             elif argument == "o":
                 actual.append(self.dst_index(op.results[0], op))
             elif argument[0] == "d":
-                actual.append(self.dst_index(operands[int(argument[1:])], op))
+                actual.append(self.dst_index(op.operands[int(argument[1:])], op))
             else:
-                buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
+                buffer, tile = self.buffer_tile(op.operands[int(argument[1:])], op)
                 actual.append(buffer if argument[0] == "b" else tile)
         attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name), **_integer_format(worked_on(op))}
         if immediate:
@@ -277,7 +256,18 @@ class MathConverter:
             attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
         return call(name, actual, attributes=attributes, like=op)
 
-    def _pack(self, op: StoreOp) -> None:
+    def block_op(self, op: IrregularTileOp) -> None:
+        calls = convert_block_op(op, self)
+        calls[-1].attributes.update(_named(op))
+        insert_before(calls, op)
+
+    def l1_accumulate(self, op: L1AccumulateOp) -> None:
+        insert_before(call("pack_reconfig_l1_acc", [op.flag], like=op), op)
+
+    def left_in_dst(self, op: DstTileOp) -> None:
+        """An earlier loop left the tile in its slot."""
+
+    def pack(self, op: StoreOp) -> None:
         view = self._view(op.target)
         number = self._element(view, self.tile_indices(op, view), op)
         index = self.dst_index(op.value, op)
@@ -287,6 +277,24 @@ class MathConverter:
             attributes["out_of_order"] = number_attr(True)
         operands = [index, self.buffers[view.buffer], self.indices.value(number)]
         insert_before(call("pack_tile", operands, attributes=attributes, like=op), op)
+
+
+WRITERS: tuple[tuple[type[Operation], Callable[[MathConverter, Any], None]], ...] = (
+    (CopyTileOp, MathConverter.copy_tile),
+    (CopyDestValuesOp, MathConverter.copy_dest),
+    (TileOpBase, MathConverter.row),
+    (MulAccumulateOp, MathConverter.multiply_accumulate),
+    (IrregularTileOp, MathConverter.block_op),
+    (L1AccumulateOp, MathConverter.l1_accumulate),
+    (StoreOp, MathConverter.pack),
+    (DstTileOp, MathConverter.left_in_dst),
+)
+
+
+@cache
+def _writer(kind: type[Operation]) -> Callable[[MathConverter, Any], None] | None:
+    """What writes the calls of ops of a class; None if they are no math."""
+    return next((write for base, write in WRITERS if issubclass(kind, base)), None)
 
 
 def _integer_format(dtype: str) -> dict[str, Any]:
@@ -391,204 +399,9 @@ def _output(op: Operation, math: MathConverter) -> SSAValue:
     while current is not None:
         following = current.next_op
         while following is not None:
-            for inner in following.walk():
-                if isinstance(inner, StoreOp):
+            for inner in with_inner(following):
+                if type(inner) is StoreOp:
                     return math.buffers[buffer_of(inner.target)]
             following = following.next_op
-        current = current.parent_op()
+        current = op_around(current)
     raise AssertionError("a section stores what it computes")
-
-
-# Requirements -------------------------------------------------------------------------------------------------------------
-# What a kernel call needs of the engines' state before it may run.
-
-ANY = "any"  # some init of that engine ran; which one does not matter
-
-INITS = frozenset({form.init for row in tile_ops.ROWS for form in row.forms if form.init})
-FULL_INIT = "unary_bcast_full_init"  # starts the packer anew and goes back to the first half of DST
-BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", FULL_INIT, "transpose_wh_init_short")
-STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init", *BLOCK_INITS})
-WHOLE_TILES = "whole"  # the packer writes every datum
-UNKNOWN = "unknown"  # nothing may rely on it
-REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # calls that need more than half of the replay buffer
-
-
-@record
-class Requirement:
-    state: str  # fpu, sfpu, srca, srcb, pack
-    key: str
-    make: Callable[[], Operation]  # the call that establishes it
-    also: tuple[tuple[str, str], ...] = ()  # other states that call sets
-
-
-def is_init(op: KernelCallOp) -> bool:
-    return _names_init(op.CALL.name)
-
-
-@lru_cache(maxsize=1024)
-def _names_init(name: str) -> bool:
-    is_bcast = name.endswith("_init_short") or (name.startswith("sfpu_") and name.endswith("_init"))
-    return name in INITS or name in STRUCTURAL_INITS or is_bcast
-
-
-def _template(op: KernelCallOp) -> list[str]:
-    template = op.attributes.get("template")
-    return [str(word.data) for word in template if isinstance(word, StringAttr)] if is_array_attr(template) else []
-
-
-def keeps_table(op: KernelCallOp) -> bool:
-    """Whether the call reads a table that any other vector call would overwrite."""
-    form = op.FORM
-    return form is not None and form.lookup and form.call == op.CALL.name and form.keeps_table(_template(op))
-
-
-def fills_replay(op: KernelCallOp, *, wide: bool) -> bool:
-    """Whether the call overwrites what the matrix unit keeps in its half of the replay buffer.
-
-    Exact exp for a 16-bit DST does so: it is twenty instructions, recorded each time.
-    """
-    form = op.FORM
-    if op.CALL.name == "exp_tile" and form is not None:
-        template = _template(op)
-        short = not wide or is_narrow(form.template, template)
-        return short and not is_approximate(form.template, form.defaults, template)
-    return op.CALL.name in REPLAY_FILLERS
-
-
-def records(key: str) -> bool:
-    """Whether the init of the matrix unit with this key keeps instructions in the replay buffer."""
-    sum_of_rows = "reduce_init" in key and "SUM" in key and "REDUCE_ROW" in key
-    return "mm_init" in key or "mm_block_init" in key or "transpose_wh" in key or sum_of_rows
-
-
-def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = False) -> tuple[Requirement, ...]:
-    """Needs of one call; ``init`` is the init that stood before it.
-
-    With ``tables`` some call of the kernel keeps one (see ``keeps_table``), so every other vector call sets up its own state.
-    """
-    name = op.CALL.name
-    if name in ("pack_tile", "pack_tile_block"):
-        edge = text_value(op, "edge", WHOLE_TILES)
-        if edge == WHOLE_TILES:
-            masked = Requirement("edge", edge, lambda: call("reduce_uninit"))
-        else:
-            masked = Requirement("edge", edge, _not_written)  # its reduction has run in this section
-        relu = text_value(op, "relu", "none")
-        clipped = Requirement("relu", relu, lambda: call("pack_relu_config", attributes={"mode": text_attr(relu)}))
-        return (_format("pack", op.operands[1], "pack_reconfig_data_format"), masked, clipped)
-    if name == "copy_tile":
-        buffer = op.operands[0]
-        return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
-    if name == "copy_dest_values":
-        return (_engine("sfpu", init, [], stateless=not tables),)
-    if op.FORM is None:
-        return _block_requirements(op, init)
-    if op.FORM.call != name:
-        return ()
-    unit = op.FORM.unit
-    if unit is Unit.SFPU:
-        return (_engine("sfpu", init, [], stateless=not op.FORM.stateful and not tables),)
-    buffers = [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
-    formats: tuple[Requirement, ...]
-    if unit is Unit.FPU:
-        formats = _formats(buffers[0], buffers[1])
-    elif "DEST_TO_SRCA" in _written_template(op):
-        formats = (_format("srcb", buffers[0], "reconfig_data_format_srcb"),)  # the reused tile takes SrcA
-    else:
-        formats = (_format("srca", buffers[0], "reconfig_data_format_srca"),)
-    return (*formats, _engine("fpu", init, buffers))
-
-
-def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement, ...]:
-    """Calls outside the op table."""
-    name = op.CALL.name
-    if name == "sfpu_reduce":
-        # A maximum of rows records other instructions over those its init left for columns.
-        return (_engine("sfpu", init, [], _written_template(op)),)
-    if name.startswith("sfpu_"):
-        return (_engine("sfpu", init, []),)
-    if name in ("matmul_tiles", "matmul_block"):
-        left, right = op.operands[:2]  # the left matrix takes SrcB
-        return (*_formats(right, left), _engine("fpu", init, [left, right], _shape_key(op)))
-    if name == "reduce_tile":
-        data, scaler = op.operands[:2]
-        edge = _written_template(op)
-        swapped = "SUM" in edge and "REDUCE_ROW" in edge and DATA_IN_SRCA not in op.attributes
-        engine = _engine("fpu", init, [data, scaler])
-        masked = Requirement("edge", edge, engine.make, also=(("fpu", engine.key),))
-        both = Requirement("fpu", engine.key, engine.make, also=(("edge", edge),))
-        return (*(_formats(scaler, data) if swapped else _formats(data, scaler)), both, masked)
-    if name == "unary_bcast":
-        engine = _engine("fpu", init, [op.operands[0]])
-        if init is not None and init.name == f"ttkernel.{FULL_INIT}":
-            source = source_format(op.operands[0])
-            packer = (("pack", pack_format(init.operands[1])), ("edge", UNKNOWN), ("relu", "none"))
-            also = (("srca", source), ("srcb", source), *packer)
-            engine = Requirement("fpu", f"{engine.key}{packer[0][1]}", engine.make, also=also)
-        return (*_formats(op.operands[0], op.operands[0]), engine)
-    if name == "transpose_wh_tile":
-        buffer = op.operands[0]
-        return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
-    if "_tiles_bcast_" in name:
-        return (*_formats(*op.operands[:2]), _engine("fpu", init, list(op.operands[:2])))
-    return ()
-
-
-def _written_template(op: Operation) -> str:
-    """The template arguments of a call; empty if it has none."""
-    return _text(op.attributes["template"]) if "template" in op.attributes else ""
-
-
-@lru_cache(maxsize=1024)
-def _text(words: Attribute) -> str:
-    return str(words)
-
-
-def _shape_key(op: KernelCallOp) -> str:
-    return ",".join([str(int_value(op, key)) if key in op.attributes else "" for key in ("transpose", "ct", "rt", "kt")])
-
-
-def _formats(first: SSAValue, second: SSAValue) -> tuple[Requirement, Requirement]:
-    return (
-        _format("srca", first, "reconfig_data_format_srca"),
-        _format("srcb", second, "reconfig_data_format_srcb"),
-    )
-
-
-def _format(state: str, buffer: SSAValue, reconfig: str) -> Requirement:
-    key = pack_format(buffer) if state == "pack" else source_format(buffer)
-    return Requirement(state, key, lambda: call(reconfig, [buffer]))
-
-
-def _engine(
-    state: str, init: Operation | None, buffers: list[SSAValue], detail: str = "", *, stateless: bool = False
-) -> Requirement:
-    if init is None:
-        return Requirement(state, ANY, _not_written)
-    params = init.attributes.get("params")
-    key = f"{init.name}{_written_template(init)}{params or ''}{[source_format(buffer) for buffer in buffers]}{detail}"
-
-    def make() -> Operation:
-        return init.clone({operand: operand for operand in init.operands})
-
-    return Requirement(state, ANY if stateless else key, make)
-
-
-class NoInit(Exception):
-    """A call needs an init, and no call like it has one in front."""
-
-
-def _not_written() -> Operation:
-    raise NoInit
-
-
-def source_format(buffer: SSAValue) -> str:
-    """What a source register is configured for; tiles that go straight to DST need their own setting."""
-    assert isinstance(buffer.type, KernelCBType) and isinstance(buffer.owner, Operation)
-    straight = "unpack_to_dest" in buffer.owner.attributes
-    return f"{buffer.type.tile.dtype}{' to DST' if straight else ''}"
-
-
-def pack_format(buffer: SSAValue) -> str:
-    assert isinstance(buffer.type, KernelCBType)
-    return buffer.type.tile.dtype
