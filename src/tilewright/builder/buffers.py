@@ -187,7 +187,7 @@ def early(thread: ThreadBuilder, held: Acquisition, value: Block, store: Operati
     """The value was computed by the store: reading it later does not hold on to the blocks it came from."""
     name = f"{held.buffer.name}_value"
     _, found = kept(thread, name, None, value, span)
-    loose = {other.block.ssa.owner.operands[0].owner for other in thread.held if other.block is not None and not other.scoped}  # pyright: ignore
+    loose = {other.ssa.owner.operands[0].owner for other in thread.held if not other.scoped}  # pyright: ignore
     if found is not value or loose.isdisjoint(waits_below(value.ssa)) or store.next_op is None:
         return found
     buffer = new_buffer(thread, name, value.shape, value.dtype, span)

@@ -51,12 +51,12 @@ RELEASE_OF = {"wait": "pop", "reserve": "push"}
 def acquire(thread: ThreadBuilder, buffer: CircularBuffer, kind: str) -> Block:
     span = thread.emitter.span
     ssa, site = acquired(thread, buffer, kind)
-    held = Acquisition(buffer, kind, span, site=site)
-    held.block = Block(ssa, buffer.shape, buffer.dtype, held)
+    held = Acquisition(buffer, kind, ssa, span, site=site)
+    block = Block(ssa, buffer.shape, buffer.dtype, held)
     if thread.kind == "compute" and kind == "wait":
-        held.block.with_extent(site.assumed, thread.sites.kernel.reason(site))
+        block.with_extent(site.assumed, thread.sites.kernel.reason(site))
     thread.held.append(held)
-    return held.block
+    return block
 
 
 def release_buffer(thread: ThreadBuilder, buffer: CircularBuffer, word: str) -> None:
@@ -160,8 +160,8 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
 
 
 def _place_of_wait(held: Acquisition) -> IRBlock | None:
-    assert held.block is not None and isinstance(held.block.ssa.owner, Operation)
-    return held.block.ssa.owner.parent
+    assert isinstance(held.ssa.owner, Operation)
+    return held.ssa.owner.parent
 
 
 def _grown_sum(thread: ThreadBuilder, held: Acquisition, source: Block) -> Block | None:
@@ -261,7 +261,8 @@ def _with_blocks(thread: ThreadBuilder, args: list[Any]) -> list[Any]:
         if isinstance(other, TensorSlice) and other.origin and _fits(buffer, other):
             erase_slice(other)
             other = emit_slice(thread, other.tensor, [0] * len(other.tensor.tile_shape), buffer.shape[-2:])
-        return [held[-1].block, other] if position == 0 else [other, held[-1].block]
+        block = Block(held[-1].ssa, buffer.shape, buffer.dtype, held[-1])
+        return [block, other] if position == 0 else [other, block]
     return args
 
 
@@ -348,16 +349,14 @@ def group_method(thread: ThreadBuilder, group: TransferGroup, name: str, args: l
 def start_sums(thread: ThreadBuilder) -> None:
     """A sum starts from zero. Where it is not certain that anything is added to it, the zero is stored."""
     for held, place in thread.sums:
-        block = held.block
-        assert block is not None
-        attached = block.ssa.owner
+        attached = held.ssa.owner
         assert isinstance(attached, Operation) and attached.parent is not None
-        if _surely_written(attached.next_op, block.ssa, thread.skippable):
+        if _surely_written(attached.next_op, held.ssa, thread.skippable):
             continue
         thread.emitter.span = place
         with thread.emitter.aside() as ops:
-            zero = filled(thread, 0, block.shape, block.dtype)
-            thread.emitter.add(StoreOp, [zero.ssa, block.ssa])
+            zero = filled(thread, 0, held.buffer.shape, held.buffer.dtype)
+            thread.emitter.add(StoreOp, [zero.ssa, held.ssa])
         attached.parent.insert_ops_after(ops, attached)
 
 

@@ -504,6 +504,7 @@ class ThreadBuilder:
     def finish(self, name: str, place: Span) -> FuncOp:
         """The thread as a function, once all of it is written."""
         self.finish_entry()
+        del self.sites.kernel  # which names them: else only a collection would free either
         erase_unused_arithmetic(self.emitter.entry)
         self.emitter.add(ReturnOp)
         function = created(FuncOp, body=Region(self.emitter.entry))

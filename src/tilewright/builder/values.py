@@ -54,6 +54,7 @@ class Acquisition:
 
     buffer: CircularBuffer
     kind: str  # wait or reserve
+    ssa: SSAValue  # the block
     span: Span
     released: bool = False
     scoped: bool = False  # by a ``with``, which releases it
@@ -63,7 +64,6 @@ class Acquisition:
     store: Operation | None = None  # the last store to it
     loop: CountedLoop | None = None  # the loop it stands in
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
-    block: Block | None = None  # what the acquire gave
     site: Site | None = None  # where blocks of its buffer are followed
 
     def __repr__(self) -> str:

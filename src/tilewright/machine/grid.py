@@ -54,7 +54,7 @@ class GridMachine:
         for core, name, trace in threads:
             if core not in self.rings:
                 self.rings[core] = {index: Ring(depth) for index, depth in depths.items()}
-            self.cursors.append(Cursor(core, name, trace, self.rings[core], self._run_until_blocked))
+            self.cursors.append(Cursor(core, name, trace, self.rings[core]))
         self.semaphores = {core: Semaphores(semaphores) for core in self.rings}
         self.posted: dict[tuple[int, int], dict[Core, Posted]] = {}
         self.delivered: dict[tuple[Core, int], tuple[int, Event]] = {}
@@ -64,11 +64,9 @@ class GridMachine:
 
     def run(self, order: str = "forward") -> list[Cursor]:
         """Threads that are stopped when nobody can go on."""
-        if order == "single":
-            for cursor in self.cursors:
-                cursor.move = self._try
+        step = self._try if order == "single" else self._run_until_blocked
         cursors = list(reversed(self.cursors)) if order == "backward" else self.cursors
-        run_until_stuck(cursors, Repeats(cursors, self._state).skip)
+        run_until_stuck(cursors, step, Repeats(cursors, self._state).skip)
         return [cursor for cursor in self.cursors if cursor.event is not None]
 
     def _run_until_blocked(self, cursor: Cursor) -> bool:

@@ -127,19 +127,19 @@ class Process(Protocol):
     @property
     def finished(self) -> bool: ...
 
-    def step(self) -> bool: ...  # runs on as far as it can; whether it moved at all
-
 
 P = TypeVar("P", bound=Process)
 
 
-def run_until_stuck(processes: Sequence[P], after_round: Callable[[], None] | None = None) -> list[P]:
-    """The processes that are stopped for ever; none if all have ended."""
+def run_until_stuck(
+    processes: Sequence[P], step: Callable[[P], bool], after_round: Callable[[], None] | None = None
+) -> list[P]:
+    """The processes that are stopped for ever; none if all have ended. ``step`` runs one on, and says whether it moved at all."""
     running = [process for process in processes if not process.finished]
     while running:
         moved = False
         for process in running:
-            moved = process.step() or moved
+            moved = step(process) or moved
         if not moved:
             return running
         running = [process for process in running if not process.finished]
@@ -259,21 +259,17 @@ Trace = tuple[Item, ...]
 class Cursor:
     """One thread of one core, explored: a process that moves along a trace."""
 
-    def __init__(self, core: Core, thread: str, items: Trace, rings: dict[int, Ring], move: Callable[[Cursor], bool]) -> None:
+    def __init__(self, core: Core, thread: str, items: Trace, rings: dict[int, Ring]) -> None:
         self.core = core
         self.thread = thread
         self.items = items
         self.rings = rings  # the buffers of its core
-        self.move = move
         self.item = self.repeat = self.place = 0
         self.event: Event | None = items[0][0][0] if items else None  # the next one; None at the end
 
     @property
     def finished(self) -> bool:
         return self.event is None
-
-    def step(self) -> bool:
-        return self.move(self)
 
     def advance(self) -> None:
         chunk, count = self.items[self.item]

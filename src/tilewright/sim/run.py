@@ -193,7 +193,7 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
         batches = [[process for batch in batches for process in batch]]
     with watched("simulating", machines[0].program, counts):
         for batch in batches:
-            if run_until_stuck(batch):
+            if run_until_stuck(batch, Coroutine.step):
                 raise deadlock(batch)
     return counts
 
