@@ -16,8 +16,8 @@ from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
 from tilewright.dialects.ttl_network import NetPipeOp, nested_value
-from tilewright.dialects.walking import of_kind, operations
-from tilewright.emit.arguments import Launch, buffer_name, thread_arguments
+from tilewright.dialects.walking import of_kind
+from tilewright.emit.arguments import Launch, buffer_name, calls_of, thread_arguments
 from tilewright.emit.cpp import Line, emit, emit_lines
 from tilewright.emit.spelling import release
 from tilewright.grid import cores_in
@@ -69,14 +69,16 @@ def compile_module(
         raise
     grid, tensors = context.grid, context.tensors  # text states them itself
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
+    calls = [calls_of(function) for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))
     _check_arguments(threads, options.chip)
     _check_accessors(threads, tensors, options.metal)
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
-        thread.role: emit(function, thread, config, kernel=name, metal=options.metal, prints=options.debug_print, api=options.api)
-        for function, thread in zip(functions, threads, strict=True)
+        thread.role: emit(
+            function, made, thread, config, kernel=name, metal=options.metal, prints=options.debug_print, api=options.api
+        )
+        for function, made, thread in zip(functions, calls, threads, strict=True)
     }
     every_call = [op for made in calls for op in made]
     return Program(
@@ -173,8 +175,9 @@ def cpp_lines(program: Program, metal: str = "", launch: Launch | None = None) -
     options = program.options
     return {
         thread.role: emit_lines(
-            functions[thread.function], thread, program.config, kernel=program.name, metal=metal or options.metal,
+            function, calls_of(function), thread, program.config, kernel=program.name, metal=metal or options.metal,
             prints=options.debug_print, api=options.api, launch=launch,
         )
         for thread in program.threads
+        for function in (functions[thread.function],)
     }  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilewright import hardware
@@ -20,6 +21,7 @@ from tilewright.dialects.tile_op import DATA_FORMATS
 from tilewright.dialects.ttkernel import CALLS, KernelCallOp
 from tilewright.dialects.ttl_buffers import HOLDS
 from tilewright.dialects.ttl_network import nested_value
+from tilewright.dialects.walking import operations
 from tilewright.emit.spelling import Expressions
 from tilewright.grid import COUNT, FIXED, WorkArgument
 from tilewright.program import (
@@ -86,6 +88,11 @@ def _number_entry(op: KernelCallOp) -> RuntimeArgument:
     if "part" in op.attributes:
         return WorkShare(WorkArgument(part=text_value(op, "part"), amount=int_value(op, "amount")))
     return CallerNumber(text_value(op, "name"))
+
+
+def calls_of(function: FuncOp) -> list[KernelCallOp]:
+    """The calls of a thread, in order."""
+    return [op for op in operations(function) if isinstance(op, KernelCallOp)]
 
 
 class Arguments:

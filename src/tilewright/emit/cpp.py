@@ -21,7 +21,7 @@ from tilewright.dialects.attributes import int_value, is_array_attr, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import EXTERNAL
-from tilewright.dialects.walking import block_ops, line_of, operations, span_of
+from tilewright.dialects.walking import block_ops, line_of, span_of
 from tilewright.emit import objects, statements
 from tilewright.emit.arguments import Arguments, CommonArguments, Launch, numbered, reserved_words
 from tilewright.emit.spelling import Expressions, Written, headers, is_expression, is_truth, release, spell
@@ -40,17 +40,17 @@ class Line:
 
 
 def emit(
-    function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False,
-    api: str = "1.0",
+    function: FuncOp, calls: list[KernelCallOp], thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str,
+    prints: bool = False, api: str = "1.0",
 ) -> str:  # fmt: skip
     """The text of one kernel file."""
-    lines = emit_lines(function, thread, config, kernel=kernel, metal=metal, prints=prints, api=api, places=False)
+    lines = emit_lines(function, calls, thread, config, kernel=kernel, metal=metal, prints=prints, api=api, places=False)
     return "\n".join([line.text for line in lines]) + "\n"
 
 
 def emit_lines(
-    function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False,
-    api: str = "1.0", launch: Launch | None = None, places: bool = True,
+    function: FuncOp, calls: list[KernelCallOp], thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str,
+    prints: bool = False, api: str = "1.0", launch: Launch | None = None, places: bool = True,
 ) -> list[Line]:  # fmt: skip
     """The same, line by line, with the ``places`` each comes from. With ``launch`` every core gets the same arguments."""
     version = release(metal)
@@ -58,7 +58,7 @@ def emit_lines(
         needed = ".".join(map(str, objects.FIRST_RELEASE))
         raise fail("TW601", f"ttnn {metal} does not have all of kernel API 2.0", help=f"--metal {needed}, or metal=\"{needed}\"")
     arguments = Arguments(thread, version) if launch is None else CommonArguments(thread, version, launch)
-    return _Writer(function, thread, config, kernel, version, prints, api, arguments, places).file()
+    return _Writer(function, calls, thread, config, kernel, version, prints, api, arguments, places).file()
 
 
 def _lines(texts: Iterable[str], place: Span | None = None, indent: str = "") -> list[Line]:
@@ -73,6 +73,7 @@ class _Writer:
     def __init__(
         self,
         function: FuncOp,
+        calls: list[KernelCallOp],
         thread: ThreadSpec,
         config: ComputeConfig,
         kernel: str,
@@ -99,7 +100,7 @@ class _Writer:
         self.numbers: dict[str, int] = {}
         self.scopes: list[list[str]] = []  # names declared in each open block
         self.indent = INDENT  # of the lines under way
-        self.calls = [op for op in operations(function) if isinstance(op, KernelCallOp)]
+        self.calls = calls
 
     # File ---------------------------------------------------------------------------------------------------------------
 
