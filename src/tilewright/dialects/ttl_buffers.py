@@ -48,7 +48,7 @@ from tilewright.dialects.attributes import (
     scalar_format,
     text_value,
 )
-from tilewright.dialects.walking import ancestor_in
+from tilewright.dialects.walking import ancestor_in, users
 from tilewright.hardware import MOST_BUFFERS
 from tilewright.program import ROW_MAJOR, ROWS
 
@@ -152,7 +152,7 @@ class RunningOp(CBReserveOp):
 
     @property
     def views(self) -> list[AttachCBOp]:
-        return [use.operation for use in self.results[0].uses if isinstance(use.operation, AttachCBOp)]
+        return [user for user in users(self.results[0]) if type(user) is AttachCBOp]
 
     @property
     def reads(self) -> list[AttachCBOp]:

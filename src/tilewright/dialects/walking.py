@@ -58,6 +58,16 @@ def users(value: SSAValue) -> list[Operation]:
     return found
 
 
+def uses_in(value: SSAValue) -> list[tuple[Operation, int]]:
+    """`users`, each with the number of the operand."""
+    found: list[tuple[Operation, int]] = []
+    use = value.first_use
+    while use is not None:
+        found.append((use._operation, use._index))  # pyright: ignore[reportPrivateUsage]
+        use = use._next_use  # pyright: ignore[reportPrivateUsage]
+    return found
+
+
 def inherits(*kinds: type[Operation]) -> Callable[[type], bool]:
     """Whether a class of ops is one of these or derives from one: ``isinstance`` asks each of them anew, about every op."""
 

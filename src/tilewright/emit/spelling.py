@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import I1, INDEX, constant_of, int_value
+from tilewright.dialects.attributes import I1, INDEX, constant_of, defining_op, int_value
 from tilewright.integers import FORMS, PREDICATES
 from tilewright.records import record
 
@@ -280,8 +280,7 @@ class Expressions:
         number = constant_of(value)
         if number is not None:
             return (("true" if number else "false") if is_truth(value) else str(number)), ATOM
-        op = value.owner
-        assert isinstance(op, Operation), "a loop variable has a name"
+        op = defining_op(value)  # a loop variable has a name
         form = FORMS.get(op.name)
         if form is not None and form.strength:
             folded = self._folded(op)
@@ -296,7 +295,7 @@ class Expressions:
                 return f"{left} - {-added}", strength
             right = self.text(op.operands[1], strength + (sign != "+"))
             return f"{left} {sign} {right}", strength
-        if isinstance(op, CmpiOp):
+        if type(op) is CmpiOp:
             predicate = op.predicate.value.data
             sign = PREDICATES[predicate]
             if predicate in SIGNED_COMPARISONS:
@@ -329,23 +328,23 @@ class Expressions:
         return self.negative[value]
 
     def _may_be_negative(self, value: SSAValue) -> bool:
-        owner = value.owner
-        if isinstance(value, BlockArgument):
+        if type(value) is BlockArgument:
             loop = value.block.parent_op()
-            if not isinstance(loop, ForOp):
+            if type(loop) is not ForOp:
                 return False
             if value.index == 0:
                 return self.may_be_negative(loop.lb)
             last = value.block.last_op
             changed = last is not None and self.may_be_negative(last.operands[value.index - 1])
             return changed or self.may_be_negative(loop.iter_args[value.index - 1])
-        assert isinstance(owner, Operation)
+        assert type(value) is OpResult
+        owner = value.op
         number = constant_of(value)
         if number is not None:
             return number < 0
         if owner.name == "arith.subi" or int_value(owner, "low", 0) < 0:  # an element that may be
             return True
-        if isinstance(owner, ForOp) and isinstance(value, OpResult):
+        if type(owner) is ForOp:
             return self.may_be_negative(owner.body.block.args[1 + value.index])
         return is_expression(owner) and any(self.may_be_negative(operand) for operand in owner.operands)
 

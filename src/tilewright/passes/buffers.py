@@ -8,7 +8,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.attributes import CBType, block_type_of, buffer_type_of, int_value
@@ -30,7 +30,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, place_of, users
+from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, place_of, users, uses_in
 from tilewright.records import record
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -138,22 +138,22 @@ def binds_of(function: FuncOp) -> list[BindCBOp]:
 
 def users_of(buffer: SSAValue) -> list[Operation]:
     """What reads or writes blocks of a buffer."""
-    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
-    return list(dict.fromkeys(use.operation for view in views for use in view.results[0].uses))
+    views = [user for user in users(buffer) if type(user) is AttachCBOp]
+    return list(dict.fromkeys([user for view in views for user in users(view.results[0])]))
 
 
 def only_store(reserve: Operation) -> StoreOp | None:
     """The store that fills a block, if nothing else is done with it, in the same piece of code."""
-    views = [use.operation for use in reserve.results[0].uses] if type(reserve) is CBReserveOp else []
-    users = [use.operation for view in views for result in view.results for use in result.uses]
-    if len(views) != 1 or len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not reserve.parent:
+    views = users(reserve.results[0]) if type(reserve) is CBReserveOp else []
+    found = [user for view in views for result in view.results for user in users(result)]
+    if len(views) != 1 or len(found) != 1 or not isinstance(found[0], StoreOp) or found[0].parent is not reserve.parent:
         return None
-    return users[0] if users[0].target.owner is views[0] and ACCUMULATE not in users[0].attributes else None
+    return found[0] if found[0].target.owner is views[0] and ACCUMULATE not in found[0].attributes else None
 
 
 def attached(acquire: Operation) -> list[AttachCBOp]:
     """The blocks an acquire gives, as the thread uses them."""
-    return [user for user in users(acquire.results[0]) if isinstance(user, AttachCBOp)]
+    return [user for user in users(acquire.results[0]) if type(user) is AttachCBOp]
 
 
 def acquire_of(value: SSAValue) -> Operation | None:
@@ -224,8 +224,8 @@ def sources(value: SSAValue) -> list[SSAValue]:
         seen.add(current)
         if acquire_of(current) is not None:
             found[current] = None
-        elif isinstance(current.owner, Operation):
-            pending += reversed(current.owner.operands)
+        elif type(current) is OpResult:
+            pending += reversed(current.op.operands)
     return list(found)
 
 
@@ -239,11 +239,11 @@ def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAV
 
 
 def _add_readers(block: SSAValue, memory: int, found: dict[int, list[SSAValue] | None]) -> None:
-    for use in block.uses:
-        user, known = use.operation, found.setdefault(memory, [])
+    for user, place in uses_in(block):
+        known = found.setdefault(memory, [])
         if type(user) is ComputeOp:
-            if known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
-                known.append(user.block.args[use.index])
+            if known is not None and (place < len(user.inputs) or user.block.args[place].first_use is not None):
+                known.append(user.block.args[place])
         elif isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
             _add_readers(user.results[0], memory, found)
         else:

@@ -17,7 +17,7 @@ from tilewright.dialects.attributes import SliceType, buffer_type_of, text_value
 from tilewright.dialects.stages import COMPUTED
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, users
 from tilewright.passes.context import PassContext
 
 MATH = frozenset(f"ttl.{name}" for name in COMPUTED)
@@ -168,7 +168,7 @@ def _unread(census: Census, context: PassContext) -> bool:
 
 
 def _read_further_inside(census: Census, context: PassContext) -> bool:
-    return any(use.operation.parent is not op.parent for op in census.named(MATH) for use in op.results[0].uses)
+    return any(user.parent is not op.parent for op in census.named(MATH) for user in users(op.results[0]))
 
 
 TEXT = "IR that no front end made"

@@ -191,13 +191,17 @@ def filled_once(
 def scaler_tile(
     function: FuncOp, dtype: str, name: str, pattern: str, location: LocationAttr, *, value: float = 1.0
 ) -> SSAValue:
-    """A tile with a number, which its format holds, at the places of a pattern and zeros elsewhere, filled once."""
+    """A tile with a number, which its format holds, at the places of a pattern and zeros elsewhere, filled once.
+
+    ``{}`` in the name stands for the index of its buffer.
+    """
 
     def fill(there: SSAValue) -> list[Operation]:
         attributes = {"value": FloatAttr(value, f32), "pattern": text_attr(pattern)}
         return [FillScalerOp.create(operands=[there], attributes=attributes, location=location)]
 
-    return filled_once(function, next_index(function), (1, 1), dtype, name, location, fill)
+    index = next_index(function)
+    return filled_once(function, index, (1, 1), dtype, name.format(index), location, fill)
 
 
 def _data_movement_threads(compute: FuncOp) -> list[FuncOp]:

@@ -58,7 +58,7 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import append, erase, insert_before, line_of, place_of
+from tilewright.dialects.walking import append, erase, insert_before, line_of, place_of, users
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import (
@@ -132,7 +132,7 @@ def _target(store: StoreOp) -> list[Operation]:
 
 def _filled_twice(reserved: AttachCBOp, store: StoreOp) -> bool:
     """The packer counts tiles from the reserve on; a second store into the same block must name its tiles instead."""
-    stores = [use.operation for use in reserved.results[0].uses if isinstance(use.operation, StoreOp)]
+    stores = [user for user in users(reserved.results[0]) if isinstance(user, StoreOp)]
     return len(stores) > 1 or store.parent is not reserved.parent
 
 

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 
 from tilewright.dialects.attributes import int_value
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.walking import erase, insert_before, operations
+from tilewright.dialects.walking import erase, insert_before, operations, users
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import WRITE_BARRIER, call
 
@@ -58,13 +58,13 @@ def _observed(module: ModuleOp, threads: list[FuncOp]) -> set[int]:
         ops = operations(function)
         writers.update(_written(ops))
         for op in ops:
-            if op.name == ACCESSOR and any(use.operation.name not in WRITES for use in op.results[0].uses):
+            if op.name == ACCESSOR and any(user.name not in WRITES for user in users(op.results[0])):
                 found.add(int_value(op, "tensor_index"))
     return found | {tensor for tensor, count in writers.items() if count > 1}
 
 
 def _written(ops: list[Operation]) -> set[int]:
-    accessors = {op for op in ops if op.name == ACCESSOR and any(use.operation.name in WRITES for use in op.results[0].uses)}
+    accessors = {op for op in ops if op.name == ACCESSOR and any(user.name in WRITES for user in users(op.results[0]))}
     return {int_value(op, "tensor_index") for op in accessors}
 
 

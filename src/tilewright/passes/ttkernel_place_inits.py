@@ -374,4 +374,4 @@ PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkerne
 
 
 def _buffers(op: Operation) -> list[SSAValue]:
-    return [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
+    return [operand for operand in op.operands if type(operand.type) is KernelCBType]

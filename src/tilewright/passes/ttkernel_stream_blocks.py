@@ -249,7 +249,7 @@ def _next_user(op: Operation, takers: set[Operation]) -> Operation:
 
 def _indices(op: Operation, buffer: SSAValue) -> list[SSAValue]:
     """Which tiles of the buffer a call reads."""
-    count = sum(isinstance(operand.type, KernelCBType) for operand in op.operands)
+    count = sum(type(operand.type) is KernelCBType for operand in op.operands)
     return [op.operands[count + position] for position in range(count) if op.operands[position] is buffer]
 
 

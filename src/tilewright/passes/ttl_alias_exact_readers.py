@@ -28,7 +28,7 @@ from tilewright.dialects.ttl_buffers import (
     RunningOp,
 )
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
-from tilewright.dialects.walking import erase, insert_after, insert_before, of_kind, operations
+from tilewright.dialects.walking import erase, insert_after, insert_before, of_kind, operations, users
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import fits_source
 from tilewright.passes.context import PassContext
@@ -41,14 +41,16 @@ HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)
 
 def split_uses(value: SSAValue) -> tuple[list[Operation], list[Operation]]:
     """Ops that read a tile through the source registers, and all others."""
-    users = list(dict.fromkeys(use.operation for use in value.uses))
-    return [op for op in users if isinstance(op, MATRIX_OPS)], [op for op in users if not isinstance(op, MATRIX_OPS)]
+    readers = list(dict.fromkeys(users(value)))
+    return [op for op in readers if isinstance(op, MATRIX_OPS)], [op for op in readers if not isinstance(op, MATRIX_OPS)]
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    known = len(context.trace.decisions)  # every buffer that is read both ways is one
     if context.options.fp32_dest_acc is not False:
         for function in compute_functions(module):
             _alias_exact_readers(function, module, context)
+    return len(context.trace.decisions) > known
 
 
 def _alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
@@ -78,8 +80,7 @@ def _alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContex
 
 def _hold_in_buffer(buffer: SSAValue) -> None:
     """Both indices of a running value's buffer are handed over together, step by step."""
-    running = [use.operation for use in buffer.uses if isinstance(use.operation, RunningOp)]
-    for op in running:
+    for op in [user for user in users(buffer) if isinstance(user, RunningOp)]:
         read_back([value_of(op)])
 
 
@@ -107,7 +108,7 @@ def _second_index(bind: BindCBOp, index: int, name: str) -> SSAValue:
     while isinstance(anchor.next_op, BindCBOp):
         anchor = anchor.next_op
     insert_after(made, anchor)
-    for user in [use.operation for use in bind.results[0].uses]:
+    for user in users(bind.results[0]):
         if isinstance(user, HANDOVERS):
             again = type(user).create(
                 operands=[made.results[0]],

@@ -28,28 +28,33 @@ from tilewright.passes.validation.communication import surely_ends
 NAME = "ttl-hoist-reserves"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    changed = False
     for function in compute_functions(module):
         for value in running_values.leaving_dst(function):
             sums = running_values.final_sums(value.steps, value.buffer)
             copy = running_values.result_copy(value) if sums else None
             target = running_values.attached_buffer(copy.outputs[0]) if copy is not None else None
             if copy is not None and target is not None and not running_values.reserved_before(value, copy):
-                _hoist(target, value.op, copy, context)
+                changed = _hoist(target, value.op, copy, context) or changed
+    return changed
 
 
-def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> None:
+def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> bool:
     """Moves the reserve of ``buffer`` in front of ``first`` if it is all that two ops of a block have between them."""
     handovers = handovers_between(buffer, first, last)
     if len(handovers) != 1 or not isinstance(handovers[0], CBReserveOp) or "tiles" in handovers[0].attributes:
-        return
+        return False
     reserve = handovers[0]
     following = reserve.next_op
     assert following is not None
-    if _may_wait(buffer, first) or l1_is_full(module_of(first), context):
-        move_before(reserve, first)
-        if not surely_ends(module_of(first), context.grid):
-            move_before(reserve, following)
+    if not _may_wait(buffer, first) and not l1_is_full(module_of(first), context):
+        return False
+    move_before(reserve, first)
+    if surely_ends(module_of(first), context.grid):
+        return True
+    move_before(reserve, following)
+    return False
 
 
 def _may_wait(buffer: SSAValue, place: Operation) -> bool:

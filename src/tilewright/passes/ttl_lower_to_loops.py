@@ -13,7 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineSymExpr
 
 from tilewright.dialects.attributes import (
@@ -24,6 +24,7 @@ from tilewright.dialects.attributes import (
     constant,
     constant_of,
     created,
+    defining_op,
     for_loop,
     i32_attr,
     int_list,
@@ -50,7 +51,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import append, block_ops, discard, erase, insert_before, move_before, name_like, of_kind
+from tilewright.dialects.walking import append, block_ops, discard, erase, insert_before, move_before, name_like, of_kind, users
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -93,7 +94,7 @@ class Lowering:
         self.edge = edges[0] if edges else None
 
     def run(self) -> None:
-        stores = [use.operation for result in self.compute.results for use in result.uses]
+        stores = [user for result in self.compute.results for user in users(result)]
         outputs = {result: index for index, result in enumerate(self.compute.results)}
         last = self.compute.block.last_op
         assert last is not None
@@ -109,7 +110,7 @@ class Lowering:
                     self.block_matmul(op)
                 else:
                     # An op that reads no buffer has no use for rows and columns.
-                    flat = not any(isinstance(operand, BlockArgument) for operand in op.operands)
+                    flat = not any(type(operand) is BlockArgument for operand in op.operands)
                     self.nest(self.one_op(op), self.compute, shape=(self.tiles,) if flat else self.shape)
         else:
             self.nest(self.all_ops(steps), self.compute)
@@ -123,12 +124,11 @@ class Lowering:
         discard(self.compute)
 
     def slot(self, value: SSAValue) -> int:
-        owner = value.owner
-        if isinstance(owner, CopyTileOp):
+        owner = defining_op(value)
+        if type(owner) is CopyTileOp:
             slot = constant_of(owner.slot)
             assert slot is not None
             return slot
-        assert isinstance(owner, Operation)
         return int_value(owner, "dst_idx")
 
     def place(self, slot: int) -> tuple[int, int]:
@@ -211,7 +211,7 @@ class Lowering:
         for extent in self.nest_shape[dim + 1 :]:
             stride *= extent
         loop.attributes["ttl.tile_stride"] = i32_attr(stride)
-        if not indices or all(isinstance(index.owner, Operation) for index in indices):
+        if not indices or all(type(index) is OpResult for index in indices):
             loop.attributes["ttl.dst_footprint"] = i32_attr(self.footprint)
         loop.location = self.compute.location
         append(loop, block)
@@ -260,7 +260,7 @@ class Lowering:
         operands: list[SSAValue] = []
         for value in op.operands:
             owner = value.owner
-            if isinstance(value, BlockArgument):
+            if type(value) is BlockArgument:
                 if value not in values:
                     values[value] = self.extract(value, block, indices)
                 operands.append(values[value])
@@ -307,7 +307,7 @@ class Lowering:
         source = self.sources[argument.index]
         results = self.maps[argument.index].data.results
         zero = self.constant(0)
-        position = [indices[r.position] if isinstance(r, AffineDimExpr) else zero for r in results]
+        position = [indices[r.position] if type(r) is AffineDimExpr else zero for r in results]
         op = created(ExtractOp, [source, *position], [argument.type], location=self.compute.location)
         append(op, block)
         return op.results[0]

@@ -84,9 +84,9 @@ class Candidate:
         return found
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
-    for loop in of_kind(module, ForOp):
-        loop.attributes.pop(BATCH, None)  # text may say so of any loop
+def run(module: ModuleOp, context: PassContext) -> bool:
+    known = len(context.trace.decisions)  # every batch and deeper buffer is one
+    unsaid = [loop.attributes.pop(BATCH, None) for loop in of_kind(module, ForOp)]  # text may say so of any loop
     threads = [function for function in functions_of(module) if thread_kind(function) != "compute"]
     candidates = [_candidate(loop) for function in threads for loop in of_kind(function, ForOp)]
     found = [candidate for candidate in candidates if candidate is not None and _alone(candidate, threads)]
@@ -104,6 +104,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             candidate.loop.attributes[BATCH] = i32_attr(size)
         names = ", ".join(f"'{bind.attributes['name'].data}'" for candidate in group for bind in candidate.filled.values())  # pyright: ignore
         context.trace.decide(NAME, f"{size} blocks of {names} move at a time", "one barrier and one hand-over for all of them")
+    return any(each is not None for each in unsaid) or len(context.trace.decisions) > known
 
 
 def _with_room(candidate: Candidate, module: ModuleOp, context: PassContext) -> Candidate:

@@ -19,7 +19,7 @@ from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.tile_op import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
-from tilewright.dialects.walking import block_ops, line_of, of_kind, operations
+from tilewright.dialects.walking import block_ops, line_of, of_kind, operations, uses_in
 from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
 
@@ -47,7 +47,7 @@ def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     demanded = DemandedFaces(function, module)
     for op in candidates:
         part = PARTS.get(demanded.dims(op.results[0]))
-        if part is None or FACES in op.attributes or not op.results[0].uses:
+        if part is None or FACES in op.attributes or op.results[0].first_use is None:
             continue  # marks in text are its author's: `ttl-validate-faces` judges them
         op.attributes[FACES] = text_attr(part)
         title = f"{op.SPEC.name} on {len(MEMBERS[part])} of {len(ALL_FACES)} faces"
@@ -64,7 +64,7 @@ class DemandedFaces:
         # Of the other values: those that look at what they do, each with what it leaves out of it.
         lookers: dict[SSAValue, list[tuple[Dims, SSAValue]]] = {}
         for compute in reversed(of_kind(function, ComputeOp)):
-            kept = not any(result.uses for result in compute.results)
+            kept = all(result.first_use is None for result in compute.results)
             for value in _values_backwards(compute):
                 found = self._lookers(value, compute if kept else None)
                 self.found[value] = EVERYWHERE if found is None else NOWHERE
@@ -86,13 +86,12 @@ class DemandedFaces:
     def _lookers(self, value: SSAValue, compute: ComputeOp | None) -> list[tuple[Dims, SSAValue]] | None:
         """None if somebody looks everywhere. What a region yields is looked at where its blocks are, or else everywhere."""
         found: list[tuple[Dims, SSAValue]] = []
-        for use in value.uses:
-            user = use.operation
-            if isinstance(user, TileBcastOp):
+        for user, place in uses_in(value):
+            if type(user) is TileBcastOp:
                 found.append((REPEATED[user.dim], user.results[0]))
             elif isinstance(user, TileOpBase):
                 found.append((EVERYWHERE, user.results[0]))
-            elif isinstance(user, YieldOp) and compute and (readers := self.readers.get(memory_of(compute.outputs[use.index]))):
+            elif type(user) is YieldOp and compute and (readers := self.readers.get(memory_of(compute.outputs[place]))):
                 found += [(EVERYWHERE, reader) for reader in readers]
             else:
                 return None

@@ -23,19 +23,23 @@ Key = tuple[int, str]
 BY_ADDRESS = (StoreOp, CopyOp, ReadElementOp, WriteElementOp, ExternCallOp)
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    placed: list[Operation] = []
     for function in functions_of(module):
         problems: list[Diagnostic] = []
         if function.sym_name.data not in context.unresolved:
-            _place_blocks(function.body.block, {}, problems)
+            _place_blocks(function.body.block, {}, problems, placed)
         if problems:
             context.unresolved[function.sym_name.data] = problems
+    return bool(placed)
 
 
-def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic]) -> dict[Key, int]:
+def _place_blocks(
+    block: Block, outer: dict[Key, int], problems: list[Diagnostic], placed: list[Operation]
+) -> dict[Key, int]:
     """Blocks of one buffer held together lie one behind the other; a release moves the rest forward.
 
-    Returns how many blocks are held at the end.
+    Returns how many blocks are held at the end; ``placed`` gets the acquires and releases that find another block held.
     """
     held: dict[Key, list[AttachCBOp]] = {}
     count = dict(outer)
@@ -49,6 +53,7 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             if before + 1 > depth:
                 problems.append(_too_many(op, before + 1, depth))
             if before:
+                placed.append(op)
                 op.attributes.setdefault("tiles", i32_attr((before + 1) * tiles))
                 for view in attached(op):
                     view.attributes.setdefault("tile_offset", i32_attr(before * tiles))
@@ -59,12 +64,14 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             queue = held.get(key, [])
             if queue:
                 queue.pop(0)
+            if queue:
+                placed.append(op)
             held[key] = [_moved_forward(view, op) for view in queue]
         elif type(op) is scf.IfOp:
-            after = [_place_blocks(region.block, count, problems) for region in op.regions if region.blocks]
+            after = [_place_blocks(region.block, count, problems, placed) for region in op.regions if region.blocks]
             _forget_released(held, count, after[0])
         elif type(op) is scf.ForOp:
-            once = _place_blocks(op.body.block, count, problems)
+            once = _place_blocks(op.body.block, count, problems, placed)
             trips = trip_count(op) or 0
             _forget_released(held, count, {key: count.get(key, 0) - trips * (count.get(key, 0) - n) for key, n in once.items()})
     return count

@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ttl import ReduceOp, TensorMathOp, compute_functions, dtype_of
-from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.dialects.walking import erase, line_of, of_kind, users
 from tilewright.dtypes import DTYPE_BY_NAME
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
@@ -46,16 +46,16 @@ def run(module: ModuleOp, context: PassContext) -> None:
             for key in tiles:
                 if key not in made:
                     _, pattern, value = key
-                    name = _name(key, function)
+                    name = _name(key)
                     made[key] = compiler_buffers.scaler_tile(function, dtype, name, pattern, op.location, value=value)
             op.operands = [op.source, *(made[key] for key in tiles)]
 
 
-def _name(key: tuple[str, str, float], function: FuncOp) -> str:
+def _name(key: tuple[str, str, float]) -> str:
     dtype, pattern, value = key
     if (pattern, value) == (FACES, 1.0):
         return f"ones_{dtype}"
-    return f"{'scale' if pattern == FACES else 'term'}_{compiler_buffers.next_index(function)}"
+    return "scale_{}" if pattern == FACES else "term_{}"
 
 
 def _taken_in(op: ReduceOp, function: FuncOp, context: PassContext) -> float:
@@ -106,10 +106,9 @@ def _added_in(op: ReduceOp, scale: float, function: FuncOp, context: PassContext
 
 def _only_reader(value: SSAValue, row: str) -> TensorMathOp | None:
     """The op of a row of the table that alone reads a value."""
-    reader = next((use.operation for use in value.uses), None)
-    if not isinstance(reader, TensorMathOp) or reader.SPEC.name != row:
-        return None
-    return reader if value.has_one_use() else None
+    readers = users(value)
+    reader = readers[0] if len(readers) == 1 else None
+    return reader if isinstance(reader, TensorMathOp) and reader.SPEC.name == row else None
 
 
 def _nearest(number: float, dtype: str) -> float:

@@ -29,7 +29,7 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import compute_functions, name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, block_ops, erase, insert_after, insert_before, line_of, of_kind, users
 from tilewright.passes.buffers import binds_of, users_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -59,7 +59,8 @@ class Life:
     inside: tuple[Operation, ...]  # handovers in the loop
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    changed = False
     for function in compute_functions(module):
         if all(ASSIGNED in region.attributes for region in of_kind(function, ComputeOp)):
             continue  # text of a later stage
@@ -69,11 +70,15 @@ def run(module: ModuleOp, context: PassContext) -> None:
             if all(isinstance(user, ComputeOp) for user in users_of(life.buffer)):  # a print looks into the block
                 loops.setdefault(life.loop, []).append(life)
         for loop, lives in loops.items():
-            _judge(loop, lives, context)
+            changed = _judge(loop, lives, context) or changed
+    return changed
 
 
-def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassContext) -> None:
-    """Raises what may stay in DST or be added up in L1. What could only be read back every step is, or stays as written."""
+def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassContext) -> bool:
+    """Raises what may stay in DST or be added up in L1. What could only be read back every step is, or stays as written.
+
+    Says whether anything changed.
+    """
     hidden = [life for life in lives if isinstance(life, Life) or _hidden(life)]
     reason = _reason(loop, hidden)
     back: list[Life | RunningValue] = []
@@ -83,10 +88,13 @@ def _judge(loop: Operation, lives: Sequence[Life | RunningValue], context: PassC
             op.attributes |= {LEAVES_DST: text_attr(reason)} if reason else {}
         else:
             back.insert(0, life)
-    read_back([value for value in lives if isinstance(value, RunningValue) and (value in back or value not in hidden)])
+    put_back = [value for value in lives if isinstance(value, RunningValue) and (value in back or value not in hidden)]
+    read_back(put_back)
     for life in back:
         title = f"'{name_of(life.buffer.owner, 'value')}' is read back every step"  # pyright: ignore
         context.trace.decide(NAME, title, reason, place=f"line {line_of(loop)}")
+    raised = [life for life in hidden if life not in back]
+    return bool(put_back) or any(isinstance(life, Life) or reason for life in raised)
 
 
 def _hidden(value: RunningValue) -> bool:
@@ -128,12 +136,12 @@ def _raise(life: Life) -> RunningOp:
         for view in [value.owner for value in region.operands if attached_buffer(value) is life.buffer]:
             assert isinstance(view, AttachCBOp)
             empty, view.block = view.block.owner, op.results[0]
-            if isinstance(empty, EmptyOp) and not empty.results[0].uses:
+            if isinstance(empty, EmptyOp) and empty.results[0].first_use is None:
                 erase(empty)
     insert_after(CBPushOp.create(operands=[life.buffer], location=life.push.location), life.loop)
     erase(life.push)
     for handover in (*life.inside, reserve):
-        for view in [use.operation for result in handover.results for use in result.uses]:
+        for view in [user for result in handover.results for user in users(result)]:
             erase(view)
         erase(handover)
     return op
@@ -154,7 +162,8 @@ def _carried(function: FuncOp) -> list[Life]:
     aliased = {int_value(op, ALIAS_OF, -1) for op in binds}
     for bind in binds_of(function):
         twins = [op for op in bound[bind.cb_index] if op is not bind]
-        if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.cb_index in aliased:
+        elsewhere = any(twin.results[0].first_use is not None for twin in twins)
+        if elsewhere or ALIAS_OF in bind.attributes or bind.cb_index in aliased:
             continue
         lives = _lives(bind.results[0], places)
         found += [life for life in lives if life is not None] if all(lives) else []
@@ -167,7 +176,7 @@ def _lives(buffer: SSAValue, places: dict[Block, dict[Operation, int]]) -> list[
     ``places`` keeps the order of the ops of each body, once it was asked for.
     """
     bodies: dict[Block, list[Operation]] = {}
-    for user in [use.operation for use in buffer.uses]:
+    for user in users(buffer):
         if isinstance(user, HANDOVERS) and user.parent is not None:
             bodies.setdefault(user.parent, []).append(user)
         elif not isinstance(user, AttachCBOp):

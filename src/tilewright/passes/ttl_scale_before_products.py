@@ -103,8 +103,7 @@ def _scale(op: TensorMathOp, product: MatmulOp, position: int, before: Operation
     operand = product.operands[position]
     kinds, location, scale = [operand.type], op.location, parameters_of(op, op.SPEC)["scalar"]
     if _by_matrix_unit(operand, scale):
-        name = f"scale_{compiler_buffers.next_index(function)}"
-        tile = compiler_buffers.scaler_tile(function, "bf16", name, FIRST, location, value=scale)
+        tile = compiler_buffers.scaler_tile(function, "bf16", "scale_{}", FIRST, location, value=scale)
         dims = {"dims": i64_list(range(len(shape_of(operand.type))))}
         repeated = BcastOp.create(operands=[tile], result_types=kinds, attributes=dims, location=location)
         scaled = TENSOR_OPS["mul"].create(operands=[operand, repeated.results[0]], result_types=kinds, location=location)

@@ -28,11 +28,13 @@ from tilewright.program import ComputeConfig
 NAME = "ttl-start-sums-from-bias"
 
 
-def run(module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> bool:
+    known = len(context.trace.decisions)  # every sum that starts otherwise is one
     for function in compute_functions(module):
         for values in running_values.find(function).values():
             if len(values) == 1:
                 _start_from_bias(values[0], config_of(function), context)
+    return len(context.trace.decisions) > known
 
 
 def _start_from_bias(block: RunningValue, config: ComputeConfig, context: PassContext) -> None:

@@ -50,7 +50,7 @@ from tilewright.dialects.ttl_compute import (
     TileMatmulOp,
     TileReduceOp,
 )
-from tilewright.dialects.walking import block_ops, discard, erase, insert_before, line_of, of_kind, span_of
+from tilewright.dialects.walking import block_ops, discard, erase, insert_before, line_of, of_kind, span_of, users
 from tilewright.dst.allocate import allocate, tiles_handed_over
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
@@ -146,7 +146,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: 
         insert_before([*bound.before, new, *bound.after], compute)
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
-        assert not list(result.uses), "results of ttl.compute travel through buffers"
+        assert result.first_use is None, "results of ttl.compute travel through buffers"
     discard(compute)
     return plan
 
@@ -185,7 +185,7 @@ def _is_read_next(compute: ComputeOp) -> bool:
 
 
 def _is_packed_here(buffer: SSAValue) -> bool:
-    return any(isinstance(use.operation, CBReserveOp) for use in buffer.uses)
+    return any(type(user) is CBReserveOp for user in users(buffer))
 
 
 def _handed_over(region: RegionProblem, plan: Plan, compute: ComputeOp) -> Plan:

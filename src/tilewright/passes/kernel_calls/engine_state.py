@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import KernelCBType, int_value, is_array_attr, text_attr, text_value
+from tilewright.dialects.attributes import KernelCBType, defining_op, int_value, is_array_attr, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, is_approximate, is_narrow
 from tilewright.dialects.ttkernel import CALLS, DATA_IN_SRCA, KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call
@@ -107,7 +107,7 @@ def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = Fal
     unit = op.FORM.unit
     if unit is Unit.SFPU:
         return (_engine("sfpu", init, [], stateless=not op.FORM.stateful and not tables),)
-    buffers = [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
+    buffers = [operand for operand in op.operands if type(operand.type) is KernelCBType]
     formats: tuple[Requirement, ...]
     if unit is Unit.FPU:
         formats = _formats(buffers[0], buffers[1])
@@ -209,11 +209,11 @@ def _not_written() -> Operation:
 
 def source_format(buffer: SSAValue) -> str:
     """What a source register is configured for; tiles that go straight to DST need their own setting."""
-    assert isinstance(buffer.type, KernelCBType) and isinstance(buffer.owner, Operation)
-    straight = "unpack_to_dest" in buffer.owner.attributes
+    assert type(buffer.type) is KernelCBType
+    straight = "unpack_to_dest" in defining_op(buffer).attributes
     return f"{buffer.type.tile.dtype}{' to DST' if straight else ''}"
 
 
 def pack_format(buffer: SSAValue) -> str:
-    assert isinstance(buffer.type, KernelCBType)
+    assert type(buffer.type) is KernelCBType
     return buffer.type.tile.dtype

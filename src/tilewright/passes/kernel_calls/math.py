@@ -133,9 +133,8 @@ class MathConverter:
 
     def dst_index(self, value: SSAValue, at: Operation) -> SSAValue:
         """DST index of a tile value, for the tile that ``at`` works on."""
-        owner = value.owner
-        assert isinstance(owner, Operation)
-        if isinstance(owner, CopyTileOp):
+        owner = defining_op(value)
+        if type(owner) is CopyTileOp:
             base: Number = owner.slot
         else:
             base = int_value(owner, "dst_idx")

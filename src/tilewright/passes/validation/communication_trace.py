@@ -47,7 +47,7 @@ from tilewright.dialects.ttl_network import (
     WaitAnyOp,
     nested_value,
 )
-from tilewright.dialects.walking import block_ops, operations
+from tilewright.dialects.walking import block_ops, inherits, operations, users
 from tilewright.grid import WorkArgument, core_number, cores_of
 from tilewright.integers import PYTHON_NAMES, python_text
 from tilewright.machine.threads import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
@@ -60,6 +60,7 @@ FOLDED_RUNS = 8
 FOLDED_EVENTS = 2048
 
 NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
+names_cores = inherits(NetPipeOp, GetRemoteSemaphoreOp)
 WITH_INTEGERS = frozenset(("send", "post", "arrive", "set", "inc", "level"))  # events that integers of the core decide about
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
 Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the core
@@ -438,9 +439,8 @@ def _steers(counter: SSAValue, body: Block) -> bool:
     reached: set[SSAValue] = {counter}
     pending = [counter]
     while pending:
-        for use in pending.pop().uses:
-            user = use.operation
-            if isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)) or _between_cores(user):
+        for user in users(pending.pop()):
+            if names_cores(type(user)) or _between_cores(user):
                 return True
             if type(user) is scf.ForOp or type(user) is scf.IfOp:
                 if _communicates(user):
@@ -480,14 +480,16 @@ def grouped(everyone: dict[tuple[int, ...], Traces]) -> dict[Traces, tuple[int, 
 
 def pipe_of(copy: Operation) -> NetPipeOp | None:
     """The pipe a copy goes through, if it does."""
-    owners = (operand.owner for operand in copy.operands if isinstance(operand.type, PipeType))
-    return next((owner for owner in owners if isinstance(owner, NetPipeOp)), None)
+    for operand in copy.operands:
+        if type(operand.type) is PipeType and isinstance(operand.owner, NetPipeOp):
+            return operand.owner
+    return None
 
 
 def received_by(wait: Operation) -> list[CopyOp]:
     """Copies out of pipes that a wait completes."""
-    copies = [operand.owner for operand in wait.operands if isinstance(operand.owner, CopyOp)]
-    return [copy for copy in copies if isinstance(copy.source.type, PipeType)]
+    copies = [operand.owner for operand in wait.operands if type(operand.owner) is CopyOp]
+    return [copy for copy in copies if type(copy.source.type) is PipeType]
 
 
 def semaphore_of(value: SSAValue) -> CreateSemaphoreOp:
