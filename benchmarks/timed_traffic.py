@@ -20,7 +20,7 @@ from tilewright.sim.registry import Site
 from tilewright.timing import recorded
 from tilewright.timing.clock import Engine
 from tilewright.timing.movement import Mover
-from tilewright.timing.network import Network, Place
+from tilewright.timing.network import DIES, Network, Place
 from tilewright.timing_constants import constants_of
 
 SET_UP = 20.0  # cycles to write the registers that stay
@@ -88,59 +88,111 @@ def _place(text: str) -> Place:
     return int(x), int(y)
 
 
+# The cards of the vendor's data set: workers that are left between harvested ones, as the distances in multicasts tell.
+CARDS = {
+    "WH": replace(DIES["wormhole_b0"], worker_rows=(1, 2, 3, 4, 7, 8, 9, 10)),
+    "BH": replace(DIES["blackhole"], worker_columns=(1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15)),
+}
+GRIDS = {"WH": (8, 7), "BH": (11, 10)}
+# Cycles to issue a read and a write with the newest API and constant coordinates: each call by itself, or the registers set up once.
+ISSUES = {("WH", False): (25.0, 22.0), ("WH", True): (17.3, 20.0), ("BH", False): (35.0, 23.0), ("BH", True): (34.0, 20.0)}
+MOST_TRANSFERS = 60_000  # of a row that is rebuilt
+Core = tuple[int, int]
+
+
+def cores(columns: int, rows: int, first: Core = (0, 0)) -> list[Core]:
+    """In the order of the vendor's lists."""
+    return [(first[0] + x, first[1] + y) for x in range(columns) for y in range(rows)]
+
+
 def noc_estimator(row: Row) -> float | None:
-    """Rows of the vendor's data set that one core causes alone."""
-    arch = CHIPS[row["chip"]]
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    kind, size, count = row["kind"], int(row["bytes"]), int(row["tx_total"])
-    stateful = row["stateful"] == "1"
-    if stateful and kind not in ("read_one", "write_one"):
+    """Rows of the vendor's data set: the median of the times of all cores that move something."""
+    ends = dram_ends(row) if "dram" in row["kind"] else l1_ends(row)
+    return None if ends is None else statistics.median(ends) + MARKER
+
+
+def senders_and_targets(row: Row) -> tuple[list[Core], list[Core]]:
+    """Who sends, or reads, and to whom, or from whom, in this order. A source outside of its rectangle stands right of or below it."""
+    columns, rows = GRIDS[row["chip"]]
+    kind, count, several = row["kind"], int(row["subordinates"]), row["mechanism"] != "unicast"
+    outside = several and row["loopback"] == "0"
+    if kind in ("read_one", "write_one"):
+        return [(0, 0)], [(0, 1) if row["axis"] == "same" else (1, 1)]
+    across, along = "row" in kind, "row" in kind or "column" in kind
+    if along:
+        targets, beside = (cores(columns, 1), (0, 1)) if across else (cores(1, rows), (1, 0))
+    else:
+        full = count >= columns * rows - 1
+        side = round(count**0.5)
+        targets, beside = cores(columns, rows) if full else cores(side, side), (0 if full else side, 0)
+    if kind.startswith(("all", "row", "column")):
+        first = beside if outside else (0, 0)
+        return [(x + first[0], y + first[1]) for x, y in targets], targets
+    sender = beside if outside or not (along or several) else (0, 0)
+    return [sender], targets if several else [target for target in targets if target != sender]
+
+
+def l1_ends(row: Row) -> list[float] | None:
+    """When each core has finished that sends from L1 to L1, or reads there: all of one target's transfers, then the next one's."""
+    senders, targets = senders_and_targets(row)
+    count, size, mechanism = int(row["tx_per_dest"]), int(row["bytes"]), row["mechanism"]
+    if count * len(senders) * len(targets) > MOST_TRANSFERS:
         return None
-    reads = "read" in kind
-    if kind in ("dram_interleaved_read_allcores", "dram_interleaved_write_allcores"):
-        return all_cores(arch, reads=reads, count=int(row["tx_per_dest"]), size=size)
-    # Sources: reads from L1 ran on NoC 1, writes on NoC 0; for DRAM the rows of NoC 1 survived.
-    flow = Flow(network, 1 if reads or "dram" in kind else 0, network.die.worker((0, 0)))
-    # Cycles to issue with the newest API and constant coordinates: each call by itself, or the registers set up once.
-    issues = {("wormhole_b0", False): (25.0, 22.0), ("wormhole_b0", True): (17.3, 20.0), ("blackhole", False): (35.0, 23.0), ("blackhole", True): (34.0, 20.0)}
-    dm2 = issues[arch, stateful]
-    if stateful:
-        flow.mover.engine.work(flow.SITE, SET_UP)
-    for number in range(count):
-        if kind in ("read_one", "write_one"):
-            place = network.die.worker((0, 1) if row["axis"] == "same" else (1, 1))
-            if reads:
-                flow.mover.read_l1(flow.SITE, place, size, dm2[0])
-            else:
-                flow.mover.write_l1(flow.SITE, place, size, dm2[1])
-        elif kind == "dram_interleaved_read_1core":
-            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
-        elif kind == "dram_interleaved_write_1core":
-            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
-        else:
-            return None
-    flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
-    return flow.now + MARKER
-
-
-def all_cores(arch: str, *, reads: bool, count: int, size: int) -> float:
-    """Every core streams interleaved pages over NoC 1; the median of the cores' times."""
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    columns, rows = (8, 7) if arch == "wormhole_b0" else (11, 10)
-    flows = [Flow(network, 1, network.die.worker((x, y))) for y in range(rows) for x in range(columns)]
+    reads, stateful = "read" in row["kind"] or "from" in row["kind"], row["stateful"] == "1"
+    network = Network(CHIPS[row["chip"]], constants_of(CHIPS[row["chip"]]), die=CARDS[row["chip"]])
+    # Reads from L1 ran on NoC 1, writes on NoC 0.
+    flows = [Flow(network, 1 if reads else 0, network.die.worker(sender)) for sender in senders]
+    places = tuple(network.die.worker(target) for target in targets)
+    issue = ISSUES[row["chip"], stateful][0 if reads else 1]
 
     def move(flow: Flow, number: int) -> None:
+        target, turn = divmod(number, count)
+        if stateful and turn == 0:
+            flow.mover.engine.work(flow.SITE, SET_UP)
         if reads:
-            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
+            flow.mover.read_l1(flow.SITE, places[target], size, issue)
         else:
-            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
+            flow.mover.write_l1(flow.SITE, places[target], size, issue)
+
+    def multicast(flow: Flow, number: int) -> None:
+        flow.mover.multicast(flow.SITE, places, size, issue, linked=mechanism == "multicast_linked" and number + 1 < count)
+
+    if mechanism == "unicast":
+        in_order(flows, count * len(targets), move)
+    elif mechanism == "multicast":
+        in_order(flows, count, multicast)
+    else:  # who has reserved a path keeps it until its last one
+        for flow in flows:
+            in_order([flow], count, multicast)
+    for flow in flows:
+        flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
+    return [flow.now for flow in flows]
+
+
+def dram_ends(row: Row) -> list[float] | None:
+    """When each core has finished that streams pages of DRAM: from bank to bank, or of one bank, each from one farther on than the
+    core before it. Of those runs NoC 1 survived.
+    """
+    kind, count, size = row["kind"], int(row["tx_per_dest"]), int(row["bytes"])
+    reads = "read" in kind
+    constants = constants_of(CHIPS[row["chip"]])
+    network = Network(CHIPS[row["chip"]], constants, die=CARDS[row["chip"]])
+    columns, rows = GRIDS[row["chip"]] if "allcores" in kind else (1, 1)
+    flows = [Flow(network, 1, network.die.worker((x, y))) for y in range(rows) for x in range(columns)]
+    numbers = {id(flow): number for number, flow in enumerate(flows)}
+    sharded = "sharded" in kind
+
+    def move(flow: Flow, number: int) -> None:
+        bank = network.bank(numbers[id(flow)] + (0 if sharded else number))
+        if reads:
+            flow.mover.read_dram(flow.SITE, bank, size, constants.read_page_issue)
+        else:
+            flow.mover.write_dram(flow.SITE, bank, size, constants.write_page_issue)
 
     in_order(flows, count, move)
     for flow in flows:
         flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
-    return statistics.median(flow.now for flow in flows) + MARKER
+    return [flow.now for flow in flows]
 
 
 def dram_rate(row: Row) -> float | None:

@@ -474,6 +474,13 @@ BOUNDS = {"gf": gemm_bound}  # only the best that could be is known
 TOLERANCE = 0.02  # of a bound: measured values are rounded, clocks are nominal
 
 
+def label(row: Row, kind: str) -> str:
+    """What a row is counted under."""
+    if "mechanism" not in row:
+        return kind
+    return row["kind"] + row["mechanism"].removeprefix("unicast").replace("multicast", " multicast").replace("_", ", ")
+
+
 def predictions(rows: list[Row], kinds: list[str]) -> Iterator[tuple[str, Row, float]]:
     """Kind, row and prediction. A kind that ends in "*" is a stand-in's."""
     left: Counter[str] = Counter()
@@ -486,7 +493,7 @@ def predictions(rows: list[Row], kinds: list[str]) -> Iterator[tuple[str, Row, f
             elif kind in STANDINS and (found := STANDINS[kind](row)) is not None:
                 yield f"{kind}*", row, found
             else:
-                left[row.get("kind") or kind] += 1
+                left[label(row, kind)] += 1
     if left:
         print(f"not rebuilt: {', '.join(f'{kind} {count}' for kind, count in left.items())}")
 
@@ -584,7 +591,7 @@ def main() -> None:
     found: list[tuple[str, Row, float]] = []
     for kind, row, predicted in predictions(rows, kinds):
         ratio = predicted / float(row["value"])
-        ratios.setdefault((row.get("kind") or kind, row["chip"]), []).append(ratio)
+        ratios.setdefault((label(row, kind), row["chip"]), []).append(ratio)
         found.append((kind, row, predicted))
         if arguments.rows:
             print(f"{row['id']:44s} {predicted:10.3f} {float(row['value']):10.3f} {row['unit']:5s} {ratio:6.3f}", flush=True)

@@ -85,13 +85,13 @@ ROWS = (
     Row("hop", "cycles", (9, 8.3, 9.4), (9, 8.3, 9.4), "[isa]"),
     Row("niu", "cycles each end", *_same(5, 4, 6), "[isa]"),
     Row("flit_bytes", "B per cycle and link", (32, 30, 32), (64, 60, 64), "[isa]"),
-    Row("router_bytes", "B per hop", *_same(512, 32, 2048), "[isa] of one virtual channel: 32 of its own and up to 480 shared"),
+    Row("router_bytes", "B per hop", (512, 32, 2048), (1024, 64, 4096), "[isa] of one virtual channel: a flit of its own and up to 15 shared; Blackhole's flits are twice as large"),
     Row("packet_bytes", "B", (8192, 8192, 8192), (16384, 16384, 16384), "[isa], [metal]"),
     Row("read_efficiency", "share", (0.9, 0.89, 0.9), (0.96, 0.93, 0.97), "[fit] read_one, 64 KB x 64"),
     Row("write_efficiency", "share", (0.975, 0.95, 0.98), (0.968, 0.93, 0.97), "[fit] write_one, 64 KB x 64"),
-    Row("multicast_release", "cycles", (310, 300, 330), (410, 400, 430), "[fit] write_to_row, unlinked, source outside"),
-    Row("multicast_release_loopback", "cycles", (135, 120, 150), (135, 120, 420), "[fit] write_to_row with loopback; Blackhole as Wormhole"),
-    Row("multicast_acknowledged", "cycles", (240, 120, 260), (300, 150, 320), "[fit] one 64 B multicast to a row, beyond the flight"),
+    Row("multicast_hop", "cycles per hop there and back", *_same(16, 15.8, 16.2), "[fit] unlinked multicasts of 64 B to rectangles, rows, columns: slopes over the distance of the farthest core"),
+    Row("multicast_overlap", "share of that", *_same(0.33, 0.2, 0.5), "[fit] row_to_row and column_to_column, unlinked: requests of several cores are under way at once"),
+    Row("multicast_set_up", "cycles per packet", (5, 3, 7), (4, 2, 6), "[fit] the same, what is left without distance and flits"),
     # Memory.
     Row("banks", "DRAM banks", (12, 12, 12), (8, 8, 8), "[metal]"),
     Row("bank_read", "B per cycle", (22.1, 21.9, 22.3), (46.5, 45.5, 47.2), "[silicon] dram-rate"),
@@ -158,9 +158,9 @@ class Constants:
     packet_bytes: float
     read_efficiency: float
     write_efficiency: float
-    multicast_release: float
-    multicast_release_loopback: float
-    multicast_acknowledged: float
+    multicast_hop: float
+    multicast_overlap: float
+    multicast_set_up: float
     banks: float
     bank_read: float
     bank_write: float

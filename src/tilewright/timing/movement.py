@@ -27,7 +27,8 @@ class Mover:
         self.acknowledged = 0.0  # writes are there, and this processor knows
         self.command_free = 0.0  # the last write has begun to enter the network
         self._entered: deque[float] = deque(maxlen=MOST_HELD)  # when the last writes did so
-        self._path_free = 0.0  # the path of the last unlinked multicast is released
+        self._held_by = NETWORK  # what keeps it there
+        self._linked = False  # the last multicast keeps its path for the next one
 
     @property
     def next_start(self) -> float:
@@ -37,7 +38,7 @@ class Mover:
     def _issue(self, site: Site, cycles: float) -> float:
         """The registers hold one command: the next one waits until the network has taken it."""
         self.network.moved += 1
-        self.engine.wait(site, self.command_free, NETWORK)
+        self.engine.wait(site, self.command_free, self._held_by)
         self.engine.work(site, cycles)
         return self.engine.now + self.network.constants.niu_start
 
@@ -68,23 +69,21 @@ class Mover:
         held = int(constants.router_bytes * self.network.hops(self.net, self.place, target) / size)
         self._entered.append(entered)
         if held < len(self._entered):
-            self.command_free = self._entered[-1 - held] - constants.niu - constants.niu_start
+            self.command_free, self._held_by = self._entered[-1 - held] - constants.niu - constants.niu_start, NETWORK
         self.left = max(self.left, entered + self.network.flits(size))
         self.acknowledged = max(self.acknowledged, known)
 
     def multicast(self, site: Site, targets: tuple[Place, ...], size: float, issue: float, *, linked: bool = False) -> float:
-        """When the data are everywhere. Unlinked multicasts of one core go one after the other: each reserves its path. What
+        """When the data are everywhere. Multicasts of one core go one after the other, because each reserves its path; what
         follows a linked one goes the same way at once.
         """
-        constants = self.network.constants
-        self.engine.wait(site, self._path_free, PATH)
+        network, constants = self.network, self.network.constants
         start = self._issue(site, issue)
-        there = self.network.multicast(self.net, self.place, targets, size, start)
-        inside = self.place in targets
-        release = constants.multicast_release_loopback if inside else constants.multicast_release
-        self._path_free = self.engine.now - issue + (0.0 if linked else release) + size / constants.flit_bytes
-        self.left = max(self.left, start + self.network.flits(size))
-        self.acknowledged = max(self.acknowledged, there + constants.multicast_acknowledged)
+        reserve, self._linked = not self._linked, linked
+        there, sent, known = network.multicast(self.net, self.place, targets, size, start, reserve=reserve, linked=linked)
+        self.command_free, self._held_by = network.entered - constants.niu - constants.niu_start, PATH
+        self.left = max(self.left, sent)
+        self.acknowledged = max(self.acknowledged, known)
         return there
 
     def signal(self, site: Site, target: Place, issue: float) -> float:

@@ -1,13 +1,14 @@
 """The two networks of a chip and its DRAM: who occupies which link until when.
 
 Each network is a torus in one direction: network 0 goes right, then down; network 1 up, then left. A packet takes one cycle a
-flit on every link of its way; its head is one hop ahead per ``hop`` cycles. A link works off what it was given, in the order it
-came, so callers must ask in the order of time; who arrives before a link is taken, and fits, passes. Not modelled: unfairness
-where flows merge, and who blocks whom in a router.
+flit on every link of its way; its head is one hop ahead per ``hop`` cycles. Callers ask in the order of time. Flits go wherever a
+link has room, because virtual channels share it; a packet that waits stands in the links behind it and holds up others there.
+Multicasts reserve their path, one after the other. Not modelled: unfairness where flows merge.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 
@@ -94,6 +95,12 @@ def tree(chip: str, net: int, source: Place, targets: tuple[Place, ...]) -> tupl
     return tuple(sorted(found.items(), key=lambda entry: entry[1]))
 
 
+@cache
+def round_trip(chip: str, net: int, source: Place, targets: tuple[Place, ...]) -> int:
+    """Hops to the core from which the answer comes last, and back."""
+    return max(hops(chip, net, source, target) + hops(chip, net, target, source) for target in targets)
+
+
 def link_name(chip: str, link: int) -> str:
     columns, rows = DIES[chip].size
     router, kind = divmod(link, 4)
@@ -105,6 +112,7 @@ def link_name(chip: str, link: int) -> str:
     return f"NoC {net} {way} ({x}, {y})"
 
 
+MOST_TAKEN = 256  # stretches of a link that are kept: those before them are long past
 MOST_TRANSFERS = 200_000  # that a record of the traffic holds
 
 
@@ -117,18 +125,63 @@ class Transfer:
     start: float
 
 
+class Taken:
+    """When a link carries something. A packet that set out first is told first, but may have farther to go and come later: who
+    fits before it passes.
+    """
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+
+    @property
+    def free(self) -> float:
+        return self.ends[-1] if self.ends else 0.0
+
+    def take(self, at: float, length: float) -> float:
+        """A packet that comes at ``at``, and whose flits go wherever there is room; when it would start in one piece."""
+        starts, ends = self.starts, self.ends
+        if not ends or at >= ends[-1]:
+            if ends and at < ends[-1] + 1:
+                ends[-1] = at + length
+            else:
+                starts.append(at)
+                ends.append(at + length)
+                if len(ends) > MOST_TAKEN:
+                    del starts[: MOST_TAKEN // 2], ends[: MOST_TAKEN // 2]
+            return at
+        first = place = bisect_right(ends, at)
+        start = now = max(at, ends[place]) if starts[place] <= at else at
+        start, left = min(starts[place], at), length
+        while place < len(ends):
+            room = starts[place] - now
+            if room >= left:
+                break
+            left -= max(room, 0.0)
+            now = ends[place]
+            place += 1
+        end = now + left
+        starts[first:place] = [start]
+        ends[first:place] = [end]
+        return end - length
+
+
 class Network:
     """Occupancy of links and banks."""
 
-    def __init__(self, chip: str, constants: Constants, *, record: bool = False) -> None:
+    def __init__(self, chip: str, constants: Constants, *, record: bool = False, die: Die | None = None) -> None:
         self.chip = chip
-        self.die = DIES[chip]
+        self.die = die or DIES[chip]
         self.constants = constants
         columns, rows = self.die.size
-        self.free = [0.0] * (2 * columns * rows * 4)  # when each link is free again
-        self.since = [0.0] * len(self.free)  # from when on it is taken without a gap until then
-        self.before = [0.0] * len(self.free)  # until when it was taken before that
-        self.load = [0.0] * len(self.free)  # cycles each link carried something
+        links = 2 * columns * rows * 4
+        self.taken = [Taken() for _ in range(links)]
+        self.held = [0.0] * links  # until when a packet that waits farther on stands in each link
+        self.holder: list[Place | None] = [None] * links  # who sent it
+        self.reserved = [0.0] * links  # until when multicasts have reserved each link
+        self.load = [0.0] * links  # cycles each link carried something
         banks = len(self.die.banks[0])
         self.bank_free = [0.0] * banks
         self.bank_load = [0.0] * banks
@@ -175,55 +228,91 @@ class Network:
             found = self._flights[way] = 2 * self.constants.niu + self.constants.hop * hops(self.chip, *way)
         return found
 
-    def send(self, net: int, source: Place, target: Place, size: float, start: float, efficiency: float = 1.0) -> float:
-        """Bytes from one place to another, from ``start`` on; when the last of them is there."""
+    def send(
+        self, net: int, source: Place, target: Place, size: float, start: float, efficiency: float = 1.0, drain: float = 0.0
+    ) -> float:
+        """Bytes from one place to another, from ``start`` on; when the last of them is there. ``drain``: cycles in which the
+        target takes them, if that is slower than the link.
+        """
         self._note(net, source, (target,), size, start)
         length = self.flits(size) / efficiency
-        constants, free, since, before, load = self.constants, self.free, self.since, self.before, self.load
+        longest = max(length, drain)
+        constants, taken, held, holder, load = self.constants, self.taken, self.held, self.holder, self.load
         hop = constants.hop
-        head = start + constants.niu
-        wait = 0.0
-        for link in route(self.chip, net, source, target):
-            ready = free[link]
-            if ready <= head:
-                if ready < head - 1:
-                    before[link] = ready
-                    since[link] = head
-                free[link] = head + length
-            else:
-                # Those that were told first, because they set out first, may have farther to go and come later: who fits before
-                # them passes.
-                place = before[link]
-                if place < head:
-                    place = head
-                if since[link] - place < length:
-                    place = ready
-                    free[link] = ready + length
-                else:
-                    before[link] = place + length
-                if place - head > wait:
-                    wait = place - head
+        head = at = start + constants.niu
+        way = route(self.chip, net, source, target)
+        last = way[-1]
+        places: list[float] = []
+        for link in way:
+            if held[link] > at and holder[link] != source:
+                at = held[link]
             load[link] += length
-            head += hop
-        # Whoever waits does so at his most loaded link and holds up, through full buffers, where he came from.
-        self.entered = start + constants.niu + wait
-        return head - 2 * hop + constants.niu + wait + length - 1
+            at = taken[link].take(at, longest if link == last else length)
+            places.append(at)
+            at += hop
+        at -= hop
+        wait = at - head - hop * (len(way) - 1)
+        if wait >= 1:
+            self._hold(source, way, places, length, longest)
+        # Whoever waits holds up, through full buffers, where he came from.
+        self.entered = head + wait
+        return at - hop + constants.niu + length - 1
 
-    def multicast(self, net: int, source: Place, targets: tuple[Place, ...], size: float, start: float) -> float:
-        """The same bytes to a rectangle; when they are everywhere."""
+    def _hold(self, source: Place, way: tuple[int, ...], places: list[float], length: float, last: float) -> None:
+        """A packet that waits stands in the links behind it, as far as the routers have no room for it. Others go round it on
+        other virtual channels after a while: it holds them up for its own length at most. What its own core sends next stands
+        behind it anyway.
+        """
+        held, holder, constants = self.held, self.holder, self.constants
+        moves = constants.hop + constants.router_bytes / self._flit
+        leaves = places[-1] + last
+        for place, link in zip(reversed(places[:-1]), reversed(way[:-1]), strict=True):
+            own = place + length
+            leaves = own + min(max(leaves - moves - own, 0.0), length)
+            if leaves > own and leaves > held[link]:
+                held[link], holder[link] = leaves, source
+
+    def multicast(
+        self, net: int, source: Place, targets: tuple[Place, ...], size: float, start: float, *, reserve: bool, linked: bool
+    ) -> tuple[float, float, float]:
+        """The same bytes to a rectangle: when they are everywhere, when the source has sent them, and when it knows that they are
+        there. `entered` says when they began.
+
+        A packet reserves its path first: a request goes to the farthest core, its answer comes back, the data follow, and nobody
+        else can reserve a link of that path meanwhile. Packets of a ``linked`` multicast keep the path for what follows, which
+        need not ``reserve`` it. A source takes one acknowledgement a cycle, so many targets hold up what follows; its own copy
+        takes the same port.
+        """
         self._note(net, source, targets, size, start)
-        length = self.flits(size) / self.constants.write_efficiency
+        constants = self.constants
         links = tree(self.chip, net, source, targets)
-        hop, free, load = self.constants.hop, self.free, self.load
-        # The path is taken as a whole: the head waits until every link of the tree is free.
-        head = max([start + self.constants.niu, *(free[link] - distance * hop for link, distance in links)])
+        hop, taken, reserved, load = constants.hop, self.taken, self.reserved, self.load
+        head, set_up = start + constants.niu, 0.0
+        way = constants.multicast_hop * (links[-1][1] - 1)
+        packets = -(-size // constants.packet_bytes)
+        # Those that find the path reserved.
+        following = packets - reserve if linked else 1 - reserve
+        if reserve:
+            own = reserved[links[0][0]]  # nobody else enters there
+            ahead = max([reserved[link] - distance * hop for link, distance in links])
+            head = max(head, own, ahead - constants.multicast_overlap * way)
+            set_up = constants.multicast_set_up + way
+            self.entered = head
+        length, answers = self.flits(size) / constants.write_efficiency, len(targets) * following
+        length = length + answers if source in targets else max(length, answers)
+        length += (packets - following - reserve) * (constants.multicast_set_up + way)
+        # The data wait until every link of the tree is free.
+        data = max([head + set_up, *(taken[link].free - distance * hop for link, distance in links)])
+        if not reserve:
+            self.entered = data
         for link, distance in links:
-            if free[link] < head + distance * hop - 1:
-                self.before[link] = free[link]
-                self.since[link] = head + distance * hop
-            free[link] = head + distance * hop + length
+            arrives = data + distance * hop
+            taken[link].take(arrives, length)
+            reserved[link] = arrives + length
             load[link] += length
-        return head + links[-1][1] * hop + self.constants.niu + length - 1
+        there, sent = data + links[-1][1] * hop + constants.niu + length - 1, data + length
+        around = 4 * constants.niu + hop * round_trip(self.chip, net, source, targets)
+        return there, sent, sent + constants.l1_latency + around
 
     def read_l1(self, net: int, reader: Place, owner: Place, size: float, start: float) -> float:
         asked = start + self.flight(net, reader, owner) + self.constants.l1_latency
@@ -254,8 +343,8 @@ class Network:
     def write_dram(self, net: int, writer: Place, bank: int, size: float, start: float) -> tuple[float, float]:
         constants = self.constants
         endpoint = self.die.banks[net][bank]
-        there = self.send(net, writer, endpoint, size, start, constants.write_efficiency)
         took = size / constants.bank_write
+        there = self.send(net, writer, endpoint, size, start, constants.write_efficiency, drain=took)
         began = max(there - took, self.bank_free[bank])
         # A bank that is behind holds up those that write to it.
         self.entered += max(0.0, began - (there - took))

@@ -15,7 +15,7 @@ from hand_written import COMPUTE, Cb, Kernel, zone_cycles
 from tilewright.sim.registry import Site
 from tilewright.timing.clock import Engine
 from tilewright.timing.movement import Mover
-from tilewright.timing.network import DIES, Network, hops, route
+from tilewright.timing.network import DIES, Network, Taken, hops, route
 from tilewright.timing_constants import ROWS, constants_of
 
 SITE = Site("flow", "flow", "d", None, {})
@@ -124,16 +124,78 @@ def test_a_bank_that_is_behind_holds_up_its_writers(chip: str):
     assert max(writer.next_start for writer in writers) > 0.9 * taken
 
 
-def test_unlinked_multicasts_go_one_after_the_other():
-    network = Network("wormhole_b0", constants_of("wormhole_b0"))
-    targets = tuple(network.die.worker((x, 0)) for x in range(1, 8))
-    core = mover(network, (0, 0))
-    times = []
-    for _ in range(4):
-        core.multicast(SITE, targets, 64, 45.0)
-        times.append(core.engine.now)
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert min(gaps) > 300, "each waits for the path of the one before: about 310 cycles were measured"
+MULTICASTS = [  # chip, source, side of the rectangle at (0, 0), measured cycles from one multicast of 64 bytes to the next
+    ("wormhole_b0", (0, 0), (2, 2), 40.0), ("wormhole_b0", (0, 0), (3, 3), 72.0), ("wormhole_b0", (0, 0), (8, 1), 136.0),
+    ("wormhole_b0", (2, 0), (2, 2), 168.0), ("wormhole_b0", (0, 1), (8, 1), 309.9),
+    ("blackhole", (0, 0), (2, 2), 39.0), ("blackhole", (0, 0), (5, 5), 135.0), ("blackhole", (2, 0), (2, 2), 276.9),
+]  # fmt: skip
+
+
+def multicasts(chip: str, source: tuple[int, int], size: tuple[int, int], data: int, *, linked: bool) -> list[float]:
+    """When the first eight multicasts of a core began to enter the network."""
+    network = Network(chip, constants_of(chip))
+    targets = tuple(network.die.worker((x, y)) for x in range(size[0]) for y in range(size[1]))
+    core, times = mover(network, source), []
+    for _ in range(8):
+        core.multicast(SITE, targets, data, 22.0, linked=linked)
+        times.append(network.entered)
+    return times
+
+
+@pytest.mark.parametrize(("chip", "source", "size", "measured"), MULTICASTS)
+def test_a_multicast_waits_for_the_path_of_the_one_before(
+    chip: str, source: tuple[int, int], size: tuple[int, int], measured: float
+):
+    times = multicasts(chip, source, size, 64, linked=False)
+    assert [later - earlier for earlier, later in pairwise(times)] == [pytest.approx(measured, rel=0.05)] * 7
+
+
+def test_linked_multicasts_go_as_fast_as_they_are_issued_or_acknowledged():
+    gaps = [later - earlier for earlier, later in pairwise(multicasts("blackhole", (8, 0), (8, 8), 64, linked=True)[1:])]
+    assert gaps == [pytest.approx(64, rel=0.05)] * 6, "64 targets, one acknowledgement a cycle, measured"
+    gaps = [later - earlier for earlier, later in pairwise(multicasts("blackhole", (2, 0), (2, 2), 64, linked=True)[1:])]
+    assert gaps == [pytest.approx(22, rel=0.05)] * 6
+
+
+# Rows of the vendor's data set: kind, chip, targets or readers, transfers to each target, bytes of one, measured cycles.
+TRAFFIC = [
+    ("write_to_all-multicast", "BH", 64, 16, 2048, 6879.0), ("write_to_all-multicast_linked", "WH", 25, 16, 2048, 1745.0),
+    ("row_to_row", "BH", 11, 4, 2048, 10105.0), ("all_to_all", "BH", 9, 16, 16384, 142693.0),
+    ("dram_interleaved_write_allcores", "WH", 0, 64, 2048, 51568.0), ("dram_interleaved_write_allcores", "BH", 0, 64, 2048, 62330.0),
+    ("dram_interleaved_read_allcores", "WH", 0, 64, 2048, 115235.0), ("dram_interleaved_read_allcores", "BH", 0, 64, 2048, 78064.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "chip", "count", "transfers", "size", "measured"), TRAFFIC)
+def test_published_traffic_of_many_cores(kind: str, chip: str, count: int, transfers: int, size: int, measured: float):
+    name, _, mechanism = kind.partition("-")
+    numbers = {"subordinates": count, "tx_per_dest": transfers, "bytes": size, "tx_total": transfers * max(count, 1)}
+    row = {"kind": name, "chip": chip, "mechanism": mechanism or "unicast", "loopback": "0", "stateful": "0", "axis": ""}
+    assert benchmark.KINDS["noc"]({**row, **{key: str(value) for key, value in numbers.items()}}) == pytest.approx(measured, rel=0.25)
+
+
+def test_flits_go_wherever_a_link_has_room():
+    link = Taken()
+    assert link.take(100.0, 10.0) == 100.0
+    assert link.take(50.0, 10.0) == 50.0, "who comes earlier passes, though it was told later"
+    assert link.take(55.0, 10.0) == 60.0, "behind the one that is there"
+    assert link.take(66.0, 40.0) == 80.0, "from 70 on, 30 cycles before the one at 100, 10 behind it: as one piece from 80 on"
+    assert link.take(0.0, 60.0) == 70.0, "50 cycles before all others, 10 behind them"
+    assert link.free == 130.0
+
+
+def test_a_packet_that_waits_holds_up_others_behind_it_but_not_its_own_core():
+    """On one row: a write to the right waits for a link that is taken, and stands in those behind it."""
+    chip = "wormhole_b0"
+
+    def arrival(follower: tuple[int, int]) -> float:
+        network = Network(chip, constants_of(chip))
+        first, second, third, last = (network.die.worker((x, 0)) for x in range(4))
+        network.send(0, third, last, 80_000, 0.0)  # the last link of the row is taken for 2,500 cycles
+        network.send(0, first, last, 8192, 10.0)  # waits for it
+        return network.send(0, network.die.worker(follower), third, 64, 320.0) - network.send(1, second, third, 64, 320.0)
+
+    assert arrival((1, 0)) > arrival((0, 0)) + 100
 
 
 def copies(chunk: int, *, full_sync: bool) -> float:
