@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, LocationAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Block, IRNode, Operation, OpResult, Region, SSAValue, SSAValues, Use
+from xdsl.ir import Attribute, Block, IRNode, Operation, Region, SSAValue, Use
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects.attributes import NOWHERE, CBType, int_list, int_value, is_integer_attr, text_value
 from tilewright.dialects.tile_op import Param, TileOp
+from tilewright.dialects.values import Values, results_of
 from tilewright.dialects.walking import uses_of
 
 
@@ -317,14 +318,6 @@ def mark(key: str) -> Field[bool]:
     return Field(lambda op: key in op.attributes)
 
 
-class Values(SSAValues[Any]):
-    """A tuple again: xDSL's looks at every index to see whether it is a slice."""
-
-    __slots__ = ()
-    if not TYPE_CHECKING:
-        __getitem__ = tuple.__getitem__
-
-
 class Operands(Values):
     """The operands of an op. xDSL makes a view whenever they are asked for; passes ask ten thousand times per kernel.
 
@@ -420,7 +413,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
             op._operand_uses = uses_of(op, operands)
             op._operands = Operands(operands)
         if result_types:
-            op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
+            op.results = Values(results_of(op, result_types))
         op.properties, op.attributes, op.location = {}, dict(attributes), location or NOWHERE
         return op
 

@@ -37,7 +37,6 @@ from xdsl.ir import (
     Block,
     Dialect,
     Operation,
-    OpResult,
     ParametrizedAttribute,
     Region,
     SSAValue,
@@ -50,6 +49,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
+from tilewright.dialects.values import is_result, results_of
 from tilewright.dialects.walking import uses_of
 from tilewright.dtypes import DTYPE_BY_NAME
 
@@ -188,7 +188,7 @@ def block_type_of(value: SSAValue) -> TensorType[Attribute]:
 
 def defining_op(value: SSAValue) -> Operation:
     """Of a value that no block has as an argument."""
-    assert type(value) is OpResult
+    assert is_result(value)
     return value.op
 
 
@@ -540,7 +540,7 @@ def created(
     """As ``kind.create`` makes one of xDSL's ops, without the steps for what these do not have: they cost more than the rest."""
     op = kind.__new__(kind)
     op._operands, op._operand_uses = SSAValues(operands), uses_of(op, operands)  # pyright: ignore[reportPrivateUsage]
-    op.results = SSAValues([OpResult(result, op, number) for number, result in enumerate(results)])
+    op.results = SSAValues(results_of(op, results))
     op.properties, op.attributes, op.location = dict(_defaults(kind)) if value is None else {"value": value}, {}, location
     if body is not None:
         op.add_region(body)

@@ -12,11 +12,12 @@ from functools import lru_cache
 
 from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import I1, INDEX, constant_of, defining_op, int_value
+from tilewright.dialects.values import is_result
 from tilewright.integers import FORMS, PREDICATES
 from tilewright.records import record
 
@@ -337,7 +338,7 @@ class Expressions:
             last = value.block.last_op
             changed = last is not None and self.may_be_negative(last.operands[value.index - 1])
             return changed or self.may_be_negative(loop.iter_args[value.index - 1])
-        assert type(value) is OpResult
+        assert is_result(value)
         owner = value.op
         number = constant_of(value)
         if number is not None:
@@ -364,7 +365,7 @@ class Expressions:
         number = constant_of(value)
         if number is not None:
             return number
-        if type(value) is OpResult and value.op.name in ("arith.addi", "arith.muli") and value not in self.names:
+        if is_result(value) and value.op.name in ("arith.addi", "arith.muli") and value not in self.names:
             left, right = value.op.operands
             return _combined(value.op.name, self._number(left), self._number(right))
         return None

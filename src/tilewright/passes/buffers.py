@@ -8,7 +8,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.attributes import CBType, block_type_of, buffer_type_of, int_value
@@ -30,6 +30,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.values import is_result
 from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, place_of, users, uses_in
 from tilewright.records import record
 
@@ -224,7 +225,7 @@ def sources(value: SSAValue) -> list[SSAValue]:
         seen.add(current)
         if acquire_of(current) is not None:
             found[current] = None
-        elif type(current) is OpResult:
+        elif is_result(current):
             pending += reversed(current.op.operands)
     return list(found)
 

@@ -13,7 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineSymExpr
 
 from tilewright.dialects.attributes import (
@@ -51,6 +51,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
+from tilewright.dialects.values import is_result
 from tilewright.dialects.walking import append, block_ops, discard, erase, insert_before, move_before, name_like, of_kind, users
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
@@ -211,7 +212,7 @@ class Lowering:
         for extent in self.nest_shape[dim + 1 :]:
             stride *= extent
         loop.attributes["ttl.tile_stride"] = i32_attr(stride)
-        if not indices or all(type(index) is OpResult for index in indices):
+        if not indices or all(is_result(index) for index in indices):
             loop.attributes["ttl.dst_footprint"] = i32_attr(self.footprint)
         loop.location = self.compute.location
         append(loop, block)

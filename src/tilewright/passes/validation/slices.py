@@ -10,13 +10,14 @@ from dataclasses import field
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, ReadElementOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, WaitAnyOp
+from tilewright.dialects.values import is_result
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.integers import FORMS, interval
@@ -99,7 +100,7 @@ class Ranges:
         if number is not None:
             return number, number
         owner = value.owner
-        if isinstance(value, OpResult) and isinstance(owner, CoreOp):
+        if is_result(value) and isinstance(owner, CoreOp):
             return 0, self.grid[value.index] - 1
         if isinstance(owner, WorkOp):
             return 0, owner.argument.largest
