@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import ClassVar
+from struct import Struct
+from typing import Any, ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
-    DenseArrayBase,
     IndexType,
     IntegerAttr,
     StringAttr,
@@ -59,11 +59,8 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
-
-def _first_size(sizes: Attribute) -> int:
-    """Of two numbers of 32 bits. Passes ask this more often than anything else about regions."""
-    assert type(sizes) is DenseArrayBase
-    return int.from_bytes(sizes.data.data[:4], "little")
+# The first of numbers of 32 bits, from their bytes. Passes ask this more often than anything else about regions.
+_first_size: Callable[[Any], tuple[int]] = Struct("<i").unpack_from
 
 
 @irdl_op_definition
@@ -104,11 +101,13 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        return tuple(self._operands)[: _first_size(self.properties["operandSegmentSizes"])]
+        (count,) = _first_size(self.properties["operandSegmentSizes"].data.data)  # pyright: ignore
+        return tuple(self._operands)[:count]
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
-        return tuple(self._operands)[_first_size(self.properties["operandSegmentSizes"]) :]
+        (count,) = _first_size(self.properties["operandSegmentSizes"].data.data)  # pyright: ignore
+        return tuple(self._operands)[count:]
 
     @property
     def block(self) -> Block:

@@ -71,8 +71,8 @@ def bind(
     op = BindCBOp.create(result_types=[cb_type(shape, dtype, factor)], attributes=attributes, location=location)
     entry = function.body.block
     following = entry.first_op
-    while isinstance(following, BindCBOp):
-        following = following.next_op
+    while type(following) is BindCBOp:
+        following = following._next_op  # pyright: ignore[reportPrivateUsage]
     assert following is not None
     entry.insert_op_before(op, following)
     return op.results[0]
