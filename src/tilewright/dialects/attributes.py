@@ -560,7 +560,7 @@ def constant_of(value: SSAValue) -> int | None:
     """The number behind an SSA value, if it is a constant. A truth is 0 or 1 (xDSL reads the one bit of an i1 as -1)."""
     owner = value.owner
     number = owner.properties["value"] if type(owner) is ConstantOp else None
-    if not is_integer_attr(number):
+    if type(number) is not IntegerAttr:
         return None
     return number.value.data & 1 if number.type is not INDEX and number.type == I1 else number.value.data
 

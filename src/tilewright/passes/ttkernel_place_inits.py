@@ -8,6 +8,7 @@ another; inits of the one do not disturb the other; a stateless vector op needs 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -21,7 +22,7 @@ from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_network import nested_value
-from tilewright.dialects.walking import block_ops, insert_after, insert_before, operations, place_of
+from tilewright.dialects.walking import block_ops, insert_after, insert_before, op_around, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.engine_state import (
@@ -92,12 +93,14 @@ class _Placement:
         self.foreign: set[Operation] = set()  # the author's own C++
         self.openers: dict[Operation, Requirement] = {}  # acquires of sections that start DST anew, and the init that does so
         self.masks = False  # whether any call masks the packer
+        self.matter: set[Operation] = set()  # all of these
+        self.around: list[set[Operation]] = []  # the ops around fillers, around foreign code and around products
 
     def run(self) -> None:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
         startups = [op for op in calls if op.CALL.name in STARTUPS]
         foreign = [op for op in calls if op.name == EXTERNAL_CALL]
-        tables = any(keeps_table(op) for op in calls)
+        tables = any(keeps_table(op) for op in calls if op.FORM is not None)
         math: list[KernelCallOp] = []
         inits: list[KernelCallOp] = []
         pending: Operation | None = None
@@ -135,8 +138,11 @@ class _Placement:
             self._start_external(startups, foreign)
             return
         wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
-        self.fillers, self.foreign = {op for op in calls if fills_replay(op, wide=wide)}, set(foreign)
+        self.fillers = {op for op in calls if op.FORM is not None and fills_replay(op, wide=wide)}
+        self.foreign = set(foreign)
         self.products = {op for op in calls if self.throttled and op.CALL.name == "matmul_block"}
+        self.matter = self.fillers.union(self.needs, self.openers, self.products, self.foreign)
+        self.around = [_around(ops) for ops in (self.fillers, self.foreign, self.products)]
         state = self._start(startups, math)
         for op in inits if self.hoist else ():
             op.detach()
@@ -192,9 +198,8 @@ class _Placement:
         """The ops of a block that matter here: few do, and each block is gone through many times."""
         known = self.steps.get(block)
         if known is None:
-            named = (self.needs, self.openers, self.fillers, self.products, self.foreign)
-            known = [op for op in block_ops(block) if op.regions or any(op in kind for kind in named)]
-            self.steps[block] = known
+            matter = self.matter
+            known = self.steps[block] = [op for op in block_ops(block) if op.regions or op in matter]
         return known
 
     # Summaries --------------------------------------------------------------------------------------------------------
@@ -284,10 +289,8 @@ class _Placement:
         body = loop.body.block
         summary = self._summary(body)
         inside = dict(state)
-        inner = operations(loop) if self.fillers or self.foreign or self.products else []
-        taken, foreign = not self.fillers.isdisjoint(inner), not self.foreign.isdisjoint(inner)
+        taken, foreign, slowed = [loop in ops for ops in self.around]
         lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) and not self._recurs(body) else set[str]()
-        slowed = not self.products.isdisjoint(inner)
         lost |= {"sfpu"} if slowed and summary.keys.get("sfpu") else set[str]()
         lost = set(summary.keys) if foreign else lost
         in_front: dict[str, Requirement] = {}
@@ -350,6 +353,16 @@ class _Placement:
                 state[name] = ends[0][name]
             else:
                 state.pop(name, None)
+
+
+def _around(ops: Iterable[Operation]) -> set[Operation]:
+    found: set[Operation] = set()
+    for op in ops:
+        current = op_around(op)
+        while current is not None and current not in found:
+            found.add(current)
+            current = op_around(current)
+    return found
 
 
 def _made(need: Requirement, before: Operation) -> Operation:
