@@ -111,7 +111,7 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def block(self) -> Block:
-        block = self.regions[0].first_block  # the one it has; what IRDL generates looks that up each time
+        block = self.regions[0]._first_block  # the one it has; what IRDL generates looks that up each time  # pyright: ignore
         assert block is not None
         return block
 
@@ -121,8 +121,7 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        kind = block_type_of(self.outputs[0])
-        return kind.get_shape()
+        return tuple([size.data for size in block_type_of(self.outputs[0]).shape.data])
 
     @property
     def tiles(self) -> int:

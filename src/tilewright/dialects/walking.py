@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -41,11 +41,19 @@ def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
 def block_ops(block: Block) -> list[Operation]:
     """The ops of a block as they stand now. ``block.ops`` takes two calls per op, and ``list`` of it goes through them twice."""
     found: list[Operation] = []
-    op = block.first_op
+    op = block._first_op  # pyright: ignore[reportPrivateUsage]
     while op is not None:
         found.append(op)
         op = op._next_op  # pyright: ignore[reportPrivateUsage]
     return found
+
+
+def ops_behind(op: Operation) -> Iterator[Operation]:
+    """The ops behind one in its block, in order; what stands there may change on the way."""
+    later = op._next_op  # pyright: ignore[reportPrivateUsage]
+    while later is not None:
+        yield later
+        later = later._next_op  # pyright: ignore[reportPrivateUsage]
 
 
 def users(value: SSAValue) -> list[Operation]:

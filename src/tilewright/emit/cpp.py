@@ -159,7 +159,7 @@ class _Writer:
             if not isinstance(op, KernelCallOp) and is_expression(op):
                 lines += self._shared(op)
                 continue
-            place = self.place(op)
+            place = None if self.place is _nowhere else self.place(op)
             here = line_of(op)
             if type(op) is ForOp:
                 lines += self._loop(op)

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import created, is_tensor_type
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
-from tilewright.dialects.walking import discard, erase, insert_before, operations
+from tilewright.dialects.walking import by_kind, discard, erase, insert_before, of_kind, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import (
     IndexBuilder,
@@ -34,16 +34,22 @@ from tilewright.passes.kernel_calls.network import NetworkConverter, NetworkPlan
 NAME = "convert-ttl-to-ttkernel"
 
 SENDS = {f"ttkernel.noc_async_write{form}" for form in ("", "_multicast", "_multicast_loopback_src")}
+INCREMENT = "ttkernel.noc_semaphore_inc"
+END_LATE = SENDS | {INCREMENT}  # calls that a thread waits for at its end
 TALKS = frozenset[type[Operation]]((NetPipeOp, CreateSemaphoreOp))  # whatever cores say to each other begins with one of them
 VIEW_OPS = frozenset[type[Operation]]((AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp))
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    talks = not TALKS.isdisjoint(map(type, operations(module)))
+    kinds = by_kind(module)
+    talks = not TALKS.isdisjoint(kinds)
+    ends = talks or not END_LATE.isdisjoint([kind.name for kind in kinds])  # text may have such calls already
     network = plan_network(module, context) if talks else None
     for function in module.ops:
         if isinstance(function, FuncOp):
             _convert(function, network, context)
+            if ends:
+                _finish_transfers(function)
 
 
 def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext) -> None:
@@ -54,6 +60,7 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
     movement = MovementConverter(indices, buffers, context.chip)
     talk = NetworkConverter(function, indices, buffers, network, context) if network is not None else None
     computes = thread_kind(function) == "compute"
+    loops = of_kind(function, ForOp)  # those that are made below give no results
     done_with: list[Operation] = []
     for op in operations(function):
         if type(op) in VIEW_OPS:
@@ -70,27 +77,25 @@ def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext
         done = done or (talk is not None and talk.convert(op)) or convert_table(op) or movement.convert(op)
         if done:
             done_with.append(op)
-    present = operations(function)
-    _finish_transfers(function, present)
-    _drop_block_results(present)
+    _drop_block_results([op for op in loops if op.results])
     for op in reversed(done_with):  # ops that earlier passes took out may still name them
         discard(op)
 
 
-def _finish_transfers(function: FuncOp, ops: list[Operation]) -> None:
+def _finish_transfers(function: FuncOp) -> None:
     """A thread ends when what it sent to other cores, and what it changed there, has arrived."""
     last = function.body.block.last_op
     assert last is not None
-    names = {op.name for op in ops}
+    names = {kind.name for kind in by_kind(function)}
     if names & SENDS:
         insert_before(call("noc_async_write_barrier"), last)
-    if "ttkernel.noc_semaphore_inc" in names:
+    if INCREMENT in names:
         insert_before(call("noc_async_atomic_barrier"), last)
 
 
-def _drop_block_results(ops: list[Operation]) -> None:
+def _drop_block_results(loops: list[ForOp]) -> None:
     """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill. Integers stay."""
-    for loop in reversed([op for op in ops if type(op) is ForOp and op.results]):
+    for loop in reversed(loops):
         body = loop.body.block
         last = body.last_op
         assert last is not None

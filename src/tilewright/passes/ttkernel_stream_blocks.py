@@ -14,6 +14,7 @@ are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +34,7 @@ from tilewright.dialects.walking import (
     insert_before,
     move_before,
     operations,
+    ops_behind,
     users,
     with_inner,
 )
@@ -104,19 +106,19 @@ def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
     assert block is not None
     takers = set(users(buffer))
     found: list[Operation] = []
-    earlier = push.prev_op
+    earlier = push._prev_op  # pyright: ignore[reportPrivateUsage]
     while earlier is not None and not (earlier in takers and earlier.name == RESERVE):
         packs: list[Operation] = []
         for op in with_inner(earlier):
             if op.name == ADDING:
                 return None
-            if op not in takers or _is_setup(op):
+            if op not in takers or _names_setup(op.name):
                 continue
             if op.name != PACK or "out_of_order" in op.attributes:  # or it is handed over
                 return None
             packs.append(op)
         found = [*packs, *found]
-        earlier = earlier.prev_op
+        earlier = earlier._prev_op  # pyright: ignore[reportPrivateUsage]
     if earlier is None or not found or any(not _is_counted(_loops(pack, push)) for pack in found):
         return None
     # The tiles of two packs in one loop would take turns; a pack beside others of its section is pushed with them.
@@ -124,8 +126,9 @@ def _packs_of(push: Operation, buffer: SSAValue) -> list[Operation] | None:
     return None if together else found
 
 
-def _is_setup(op: Operation) -> bool:
-    return "init" in op.name or "reconfig" in op.name or "startup" in op.name
+@lru_cache(maxsize=1024)
+def _names_setup(call: str) -> bool:
+    return "init" in call or "reconfig" in call or "startup" in call
 
 
 # Waits ------------------------------------------------------------------------------------------------------------------------
@@ -170,7 +173,7 @@ def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: 
         return None
     for op in new:
         place = op
-        while (earlier := place.prev_op) is not None and _is_setup(earlier):  # an init of its own stays beside the call
+        while (earlier := place.prev_op) is not None and _names_setup(earlier.name):  # an init of its own stays beside the call
             place = earlier
         index = _indices(op, buffer)[0]
         number = constant_of(index)
@@ -182,7 +185,7 @@ def _wait_for_tiles(wait: Operation, top: Operation, buffer: SSAValue, covered: 
 def _reads(top: Operation, buffer: SSAValue) -> Iterator[tuple[Operation, list[int], dict[SSAValue, int]]]:
     """The calls that read tiles of the buffer as they run, which tiles (``-1`` where nobody can say), and the loops' counters."""
     takers = set(users(buffer))
-    readers = [op for op in with_inner(top) if op in takers and not _is_setup(op)]
+    readers = [op for op in with_inner(top) if op in takers and not _names_setup(op.name)]
     on_the_way = {top, *readers}
     for op in readers:
         while (around := op.parent_op()) is not None and op is not top and around not in on_the_way:
@@ -227,14 +230,14 @@ def _wait_for_runs(wait: Operation, runs: Operation, buffer: SSAValue) -> int | 
 
 def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
     """The next op of the block that reads tiles, or has one inside that does."""
-    takers = {user for user in users(buffer) if not _is_setup(user)}
-    later = op.next_op
-    while later is not None:
+    takers = {user for user in users(buffer) if not _names_setup(user.name)}
+    if not takers:
+        return None
+    for later in ops_behind(op):
         if later in takers:
             return None if later.name in HAND_OVERS else later
         if later.regions and (found := takers.intersection(operations(later))):
             return None if any(inner.name in HAND_OVERS for inner in found) else later
-        later = later.next_op
     return None
 
 
