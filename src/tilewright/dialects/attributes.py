@@ -49,7 +49,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
-from tilewright.dialects.values import is_result, results_of
+from tilewright.dialects.values import results_of
 from tilewright.dialects.walking import uses_of
 from tilewright.dtypes import DTYPE_BY_NAME
 
@@ -182,14 +182,14 @@ def buffer_type_of(value: SSAValue) -> CBType:
 
 
 def block_type_of(value: SSAValue) -> TensorType[Attribute]:
-    assert is_tensor_type(value.type)
-    return value.type
+    assert type(value.type) is TensorType
+    return value.type  # pyright: ignore
 
 
 def defining_op(value: SSAValue) -> Operation:
     """Of a value that no block has as an argument."""
-    assert is_result(value)
-    return value.op
+    assert type(value.owner) is not Block
+    return value.owner  # pyright: ignore[reportReturnType]
 
 
 def is_block(kind: Attribute) -> bool:
@@ -583,7 +583,7 @@ def loop_end(values: Sequence[SSAValue] = ()) -> Operation:
 
 def trip_count(loop: ForOp) -> int | None:
     """How often the body of a loop runs; None if that is not known."""
-    low, high, step = map(constant_of, loop.operands[:3])
+    low, high, step = map(constant_of, tuple(loop._operands)[:3])  # pyright: ignore[reportPrivateUsage]
     if low is None or high is None or step is None:
         return None
     return max(0, -(-(high - low) // step))

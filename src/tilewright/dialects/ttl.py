@@ -49,6 +49,7 @@ from tilewright.dialects.attributes import (
     text_value,
 )
 from tilewright.dialects.tile_op import FACES, FLOAT_DTYPES, MEMBERS, TileOp
+from tilewright.dialects.walking import functions
 from tilewright.grid import PARTS, WorkArgument
 
 PATTERNS = ("rows", "columns", "upper", "lower")  # of blocks whose elements say where they stand
@@ -397,7 +398,7 @@ def thread_kind(function: Operation) -> str:
 
 
 def compute_functions(module: ModuleOp) -> list[FuncOp]:
-    return [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "compute"]
+    return [op for op in functions(module) if thread_kind(op) == "compute"]
 
 
 def name_of(op: Operation, default: str) -> str:

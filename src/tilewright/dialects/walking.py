@@ -48,12 +48,9 @@ def block_ops(block: Block) -> list[Operation]:
     return found
 
 
-def ops_behind(op: Operation) -> Iterator[Operation]:
-    """The ops behind one in its block, in order; what stands there may change on the way."""
-    later = op._next_op  # pyright: ignore[reportPrivateUsage]
-    while later is not None:
-        yield later
-        later = later._next_op  # pyright: ignore[reportPrivateUsage]
+def functions(module: ModuleOp) -> list[FuncOp]:
+    """``module.ops`` takes a dozen calls, and two more per op."""
+    return [op for op in block_ops(module.regions[0].block) if type(op) is FuncOp]
 
 
 def users(value: SSAValue) -> list[Operation]:

@@ -290,11 +290,12 @@ class Expressions:
             sign, strength = form.cpp, form.strength
             if op.name in ("arith.andi", "arith.ori") and is_truth(op.results[0]):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
-            left = self.text(op.operands[0], strength)
-            added = self._number(op.operands[1])
+            first, second = op.operands
+            left = self.text(first, strength)
+            added = self._number(second)
             if op.name == "arith.addi" and added is not None and added < 0:
                 return f"{left} - {-added}", strength
-            right = self.text(op.operands[1], strength + (sign != "+"))
+            right = self.text(second, strength + (sign != "+"))
             return f"{left} {sign} {right}", strength
         if type(op) is CmpiOp:
             predicate = op.predicate.value.data

@@ -31,7 +31,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.values import is_result
-from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, place_of, users, uses_in
+from tilewright.dialects.walking import block_ops, functions, inherits, of_kind, operations, place_of, users, uses_in
 from tilewright.records import record
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -96,7 +96,7 @@ def problem(
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:
     """The threads. Functions without a thread, which only text can have, are not ours to judge."""
-    return [op for op in module.ops if isinstance(op, FuncOp) and "ttl.kernel_thread" in op.attributes]
+    return [op for op in functions(module) if "ttl.kernel_thread" in op.attributes]
 
 
 def bind_of(queue: SSAValue) -> BindCBOp:
@@ -263,10 +263,9 @@ def memory_of(block: SSAValue) -> int:
 def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
     """Buffers that another thread binds, or that are a tensor's own memory."""
     found = {NO_MEMORY}
-    for other in module.ops:
-        if isinstance(other, FuncOp):
-            binds = of_kind(other, BindCBOp)
-            found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
+    for other in functions(module):
+        binds = of_kind(other, BindCBOp)
+        found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
     return found
 
 

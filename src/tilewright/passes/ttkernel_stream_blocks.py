@@ -34,7 +34,6 @@ from tilewright.dialects.walking import (
     insert_before,
     move_before,
     operations,
-    ops_behind,
     users,
     with_inner,
 )
@@ -233,11 +232,13 @@ def _next_reader(op: Operation, buffer: SSAValue) -> Operation | None:
     takers = {user for user in users(buffer) if not _names_setup(user.name)}
     if not takers:
         return None
-    for later in ops_behind(op):
+    later = op.next_op
+    while later is not None:
         if later in takers:
             return None if later.name in HAND_OVERS else later
         if later.regions and (found := takers.intersection(operations(later))):
             return None if any(inner.name in HAND_OVERS for inner in found) else later
+        later = later._next_op  # pyright: ignore[reportPrivateUsage]
     return None
 
 

@@ -190,7 +190,8 @@ def _candidate(loop: ForOp) -> Candidate | None:
 
 def _alone(candidate: Candidate, threads: Iterable[FuncOp]) -> bool:
     """Whether nobody else fills its buffers on a core that runs it: else a batch might lie around the end of one."""
-    for op in (op for function in threads for op in operations(function) if op.parent is not candidate.loop.body.block):
+    turns = candidate.loop.body.block
+    for op in (op for function in threads for op in operations(function) if op.parent is not turns):
         used = candidate.filled if isinstance(op, CBReserveOp) else candidate.emptied if isinstance(op, CBWaitOp) else {}
         if used and bind_of(op.operands[0]).cb_index in used and not exclude_each_other(op, candidate.loop):
             return False
