@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -36,6 +37,14 @@ def with_inner(op: Operation) -> Sequence[Operation]:
 def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
     """Those of `operations` that are of exactly this class."""
     return [op for op in operations(root) if type(op) is kind]
+
+
+def by_kind(root: Operation) -> dict[type[Operation], list[Operation]]:
+    """`operations` by their class, each kind in order."""
+    found: defaultdict[type[Operation], list[Operation]] = defaultdict(list)
+    for op in operations(root):
+        found[type(op)].append(op)
+    return found
 
 
 def block_ops(block: Block) -> list[Operation]:

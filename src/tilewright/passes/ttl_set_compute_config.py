@@ -34,7 +34,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileVectorReduceOp,
 )
-from tilewright.dialects.walking import block_ops, by_kind, inherits, of_kind, span_of
+from tilewright.dialects.walking import block_ops, inherits, of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.dtypes import COMPUTED_INTEGERS, DTYPE_BY_NAME, WIDE
@@ -55,10 +55,10 @@ WIDE_INTEGERS = tuple(name for name in COMPUTED_INTEGERS if name in WIDE)
 def run(module: ModuleOp, context: PassContext) -> None:
     options = context.options
     for function in compute_functions(module):
-        kinds = by_kind(function)
-        ops = [op for kind, found in kinds.items() if is_tile_op(kind) for op in found]
-        computes = of_kind(function, ComputeOp)
-        wide = [op for op in of_kind(function, BindCBOp) if _dtype(op) in WIDE]
+        every = operations(function)
+        ops = [op for op in every if is_tile_op(type(op))]
+        computes = [op for op in every if isinstance(op, ComputeOp)]
+        wide = [op for op in every if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
         sums = not narrow_rows and any(_sums(op) for op in ops)
         exact = options.precision == "exact" and not narrow_rows
@@ -69,7 +69,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         needed = bool(wide or computed) or kept or jumps or exact
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else needed
         matrix = _read_by_matrix_unit(computes, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
-        waits = of_kind(function, CBWaitOp)
+        waits = [op for op in every if isinstance(op, CBWaitOp)]
         read = {op.buffer for op in waits if EXTERNAL not in op.attributes}  # else it goes the usual way
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
