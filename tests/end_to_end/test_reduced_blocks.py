@@ -445,3 +445,53 @@ def test_a_fill_reduced_over_both_axes_is_one_element(kernels, block_kernels, fi
     body = f"o0.store(ttl.math.reduce_sum(ttl.math.reduce_max(x, dims=[0, 1]) * {largest}, dims=[0]))"
     kernels.run_everywhere(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body), x, out)
     assert abs(out[0, 0] - 0.5 * x.max()) <= 2**-9  # counted once, not 32 times
+
+
+FILLS = {  # what a fill becomes: statements, and the factor it stands for
+    "changed by a loop": ("f = ttl.block.fill(1.0, shape=(1, 1))\nfor _ in range(3):\n    f = f * 0.5", 0.125),
+    "as wide as the block": ("f = ttl.block.fill(1.0, shape=(1, 3))\nfor _ in range(3):\n    f = f * 0.5", 0.125),
+    "changed by two loops": (
+        "f = ttl.block.fill(1.0, shape=(1, 1))\nfor _ in range(2):\n    for _ in range(2):\n        f = f * 0.5",
+        0.0625,
+    ),
+    "of another one": (
+        "f = ttl.block.fill(1.0, shape=(1, 1))\ng = ttl.block.fill(0.5, shape=(1, 1))\nfor _ in range(2):\n    f = f * g + g",
+        1.0,
+    ),
+    "read back from a buffer": (
+        "with between_buffer.reserve() as kept:\n    kept.store(ttl.block.fill(0.5, shape=(1, 1)))\n"
+        "with between_buffer.wait() as kept:\n    f = kept * 2.0",
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_fill_that_went_through_a_loop_or_a_buffer_is_full(kernels, block_kernels, name):
+    """As one that did neither: beside what is reduced it has all rows."""
+    statements, factor = FILLS[name]
+    x = np.random.default_rng(10).uniform(1, 2, (32, 96)).astype(np.float32)
+    out = np.full((32, 96), np.nan, np.float32)
+    body = f"{statements}\no0.store(ttl.math.reduce_max(x, dims=[0]) * f)"
+    kernels.run_everywhere(block_kernels.single_block({"x": (1, 3)}, [(1, 3)], body, {"between": (1, 1)}), x, out)
+    np.testing.assert_allclose(out, np.tile(x.max(0) * factor, (32, 1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_fill_is_full_inside_the_loop_that_changes_it(kernels, block_kernels, steps):
+    """What is reduced in the same loop stays so: the running largest is one row, the factor has all of them."""
+    x = np.random.default_rng(11).uniform(1, 2, (32, 32)).astype(np.float32)
+    out = np.full((32, 32), np.nan, np.float32)
+    body = f"""
+f, most = ttl.block.fill(1.0, shape=(1, 1)), ttl.block.fill(0.0, shape=(1, 1))
+for _ in range({steps}):
+    f = f * 0.5
+    most = ttl.math.max(most, ttl.math.reduce_max(x, dims=[0]))
+    with between_buffer.reserve() as kept:
+        kept.store(most * f)
+    with between_buffer.wait() as kept:
+        last = kept * 2.0
+o0.store(last)
+"""
+    kernels.run_everywhere(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body, {"between": (1, 1)}), x, out)
+    np.testing.assert_allclose(out, np.tile(x.max(0) * 2 * 0.5**steps, (32, 1)), rtol=1e-6)

@@ -222,6 +222,8 @@ def apply_op(thread: ThreadBuilder, op: TileOp | Composite, operands: Sequence[B
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
     result.uniform = tuple(dim for dim in result.reduced if all(dim in block.uniform for block in blocks))
     result.open = bool(result.reduced) and any(block.open for block in blocks)
+    if not result.open and any(dim in block.uniform for dim in result.reduced if dim not in result.uniform for block in blocks):
+        thread.sites.fill_met_one = True
     return result
 
 

@@ -7,6 +7,9 @@ runs them (`passes/validation/communication_trace.py`); that is asked for only w
 
 What a loop stores is known only when its end has been seen. The compute thread is therefore translated under assumptions about
 its waits, and again with what was found until both agree. Extents only grow from one translation to the next, so that ends.
+
+A fill is full beside a reduced block. Read back from a buffer it is one, too, but while extents are assumed a block of one number
+may turn out to be a column. Where one met a reduced block, the thread is translated once more with what is known to be fills.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ Key = tuple[int, str, int]  # buffer, wait or reserve, and its number: the same 
 Place = tuple[int, Key]  # in which thread
 EITHER: Extent = (Count.EITHER, Count.EITHER)
 FULL: Extent = (Count.ALL, Count.ALL)
+FILLED = {Count.EITHER, Count.ALL}  # what each side of a fill counts as
 
 
 def joined(extents: Iterable[Extent]) -> Extent:
@@ -76,6 +80,8 @@ class Site:
     contents: list[tuple[Extent | int, IRBlock, Span]] = field(default_factory=list[tuple[Extent | int, IRBlock, Span]])
     accumulates: bool = False
     makers: tuple[Site, ...] = ()  # of a wait: what it gets is known without asking who runs when
+
+    is_fill: bool = False  # known, not assumed: of a wait that gets one number everywhere
 
     @property
     def number(self) -> int:
@@ -105,12 +111,14 @@ class ThreadSites:
     sites: dict[Operation, Site] = field(default_factory=dict[Operation, Site])
     by_buffer: dict[tuple[int, str], list[Site]] = field(default_factory=dict[tuple[int, str], list[Site]])
     sends: list[tuple[int, Site]] = field(default_factory=list[tuple[int, Site]])
+    fill_met_one: bool = False  # a block of one number, not known to be a fill, and one of which an element counts
 
     def acquire(self, kind: str, buffer: CircularBuffer, op: Operation, span: Span) -> Site:
         others = self.by_buffer.setdefault((buffer.index, kind), [])
         site = self.sites[op] = Site(buffer, (self.thread, (buffer.index, kind, len(others))), span)
         others.append(site)
         site.assumed = self.kernel.assumption(site)
+        site.is_fill = site.place[1] in self.kernel.fills.get(self.kernel.unrolled, ())
         return site
 
     def keyed(self) -> Iterator[tuple[Key, Site]]:
@@ -126,6 +134,7 @@ class KernelExtents:
     threads: dict[int, ThreadSites] = field(default_factory=dict[int, ThreadSites])
     unrolled: frozenset[Span] = frozenset()  # loops that the translation under way unrolls: with others, sites are others
     assumed: dict[frozenset[Span], dict[Key, Extent]] = field(default_factory=dict[frozenset[Span], dict[Key, Extent]])
+    fills: dict[frozenset[Span], set[Key]] = field(default_factory=dict[frozenset[Span], set[Key]])  # waits that get one
     reasons: dict[Key, tuple[Span, ...]] = field(default_factory=dict[Key, tuple[Span, ...]])
     nets: dict[int, Extent] = field(default_factory=dict[int, Extent])  # what the threads translated so far send through each
     traces: list[Traces] | None = None  # of groups of cores, once somebody asked; as the functions stand
@@ -182,7 +191,17 @@ class KernelExtents:
         # A guess that went beyond what was found may have made too much of itself; then nothing is assumed at first.
         grown = before is not None or all(_grows(site.assumed, found[key]) for key, site in thread.keyed())
         self.assumed[self.unrolled] = found if grown else {}
-        return sums and (waits or found == before)
+        return sums and (waits or found == before) and not (thread.fill_met_one and self._learns_fills(found))
+
+    def _learns_fills(self, found: dict[Key, Extent]) -> bool:
+        """Whether waits get fills that were not known to be such; then all else is assumed anew."""
+        known = self.fills.setdefault(self.unrolled, set())
+        fills = {key for key, each in found.items() if key[1] == "wait" and Count.EITHER in each and FILLED.issuperset(each)}
+        if fills <= known:
+            return False
+        known |= fills
+        del self.assumed[self.unrolled]
+        return True
 
     def _through_nets(self, functions: Sequence[FuncOp]) -> dict[int, Extent]:
         """What each net carries; blocks may be passed on from one net to the next."""

@@ -55,6 +55,7 @@ def acquire(thread: ThreadBuilder, buffer: CircularBuffer, kind: str) -> Block:
     block = Block(ssa, buffer.shape, buffer.dtype, held)
     if thread.kind == "compute" and kind == "wait":
         block.with_extent(site.assumed, thread.sites.kernel.reason(site))
+        block.open = site.is_fill
     thread.held.append(held)
     return block
 

@@ -77,7 +77,9 @@ def result(thread: ThreadBuilder, running: Running) -> Block:
 
 
 def _block(thread: ThreadBuilder, buffer: CircularBuffer, ssa: SSAValue, site: Site) -> Block:
-    return Block(ssa, buffer.shape, buffer.dtype).with_extent(site.assumed, thread.sites.kernel.reason(site))
+    block = Block(ssa, buffer.shape, buffer.dtype).with_extent(site.assumed, thread.sites.kernel.reason(site))
+    block.open = site.is_fill
+    return block
 
 
 def _access(thread: ThreadBuilder, buffer: CircularBuffer, op: RunningOp, kind: str) -> Access:

@@ -264,7 +264,9 @@ def _joined(thread: Thread, parted: Parted, node: ast.AST) -> Block:
     assert block is not None
     block.insert_ops_after(ops, branches.op)
     differ = (*stored[0].differ, *stored[1].differ)
-    return Block(ssa, first.shape, first.dtype).with_extent(joined(value.extent for value in stored), differ)
+    chosen = Block(ssa, first.shape, first.dtype).with_extent(joined(value.extent for value in stored), differ)
+    chosen.open = all(value.open and not value.grows for value in values)  # a fill in either branch
+    return chosen
 
 
 def _waited_copies(thread: Thread, parted: Parted) -> Transfer:
