@@ -56,6 +56,10 @@ def collect(arguments: argparse.Namespace, profiling: execution.Profiling, *, ke
         found.kernels.append(Told(program=program, calls=[place] if place is not None else []))
 
     def timed(record: execution.Execution) -> None:
+        if record.mode != execution.PROFILE:
+            said = f"the script itself runs it with mode={record.mode!r}"
+            print(f"note: '{record.program.name}' was not timed: {said}", file=sys.stderr)
+            return
         profile, timeline = record.result
         found.times.append((profile, timeline))
         for number, known in enumerate(found.kernels):

@@ -11,8 +11,9 @@ from tilewright.dialects.tile_op import TileOp, applicable
 from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
-from tilewright.sim.call_parameters import meaning_of
+from tilewright.sim.call_parameters import meaning_of, variant_of
 from tilewright.sim.numerics import formats
+from tilewright.sim.numerics.rounding import TYPECASTS
 from tilewright.sim.registry import Site, fault
 from tilewright.sim.tensors import Array, DirectMemory, join_faces
 from tilewright.tile_pages import join_pages, split_pages
@@ -124,7 +125,9 @@ class FastArithmetic(DirectMemory):
         if found is None:
             raise fault("TW514", site, "the op table has no NumPy meaning of this call", help="run without --fast")
         row, params = found
-        kept = operands[0].dtype if operands else None
+        if row.result_dtype and params.get("dtype") in INTEGERS:
+            return cast_to_integers(operands[0], variant_of(site, init), params["dtype"])
+        kept = _result_dtype(operands) if operands else None
         operands = [tile.astype(np.int64) if tile.dtype.kind in "iu" else tile for tile in operands]  # as the table's meanings
         with np.errstate(all="ignore"):
             if not operands:
@@ -170,6 +173,19 @@ class FastArithmetic(DirectMemory):
 
     def mask_reduced(self, tile: Array, dim: str) -> Array:
         return tile  # reduce leaves zeros there
+
+
+def _result_dtype(operands: list[Array]) -> np.dtype[Any]:
+    """That of the operands; the first of three is a condition, and a float zero may stand beside integers."""
+    values = operands[1:] if len(operands) > 2 else operands[:1]
+    return next((value.dtype for value in values if value.dtype.kind in "iu"), values[0].dtype)
+
+
+def cast_to_integers(values: Array, variant: str, target: str) -> Array:
+    """As the chip rounds, clamps or wraps."""
+    source = values.astype(np.int64) if values.dtype.kind in "iu" else np.ascontiguousarray(values, np.float32).view(np.uint32)
+    bits = np.ascontiguousarray(TYPECASTS[f"typecast_tile:{variant}"](source.astype(np.uint32), {}, True))
+    return bits.view(np.int32) if target == "i32" else bits.astype(INTEGERS[target])
 
 
 def apply_relu(values: Array, relu: Any) -> Array:
