@@ -495,3 +495,28 @@ o0.store(last)
 """
     kernels.run_everywhere(block_kernels.single_block({"x": (1, 1)}, [(1, 1)], body, {"between": (1, 1)}), x, out)
     np.testing.assert_allclose(out, np.tile(x.max(0) * 2 * 0.5**steps, (32, 1)), rtol=1e-6)
+
+
+def test_what_no_reduction_of_its_region_reaches_is_packed_whole(kernels, block_kernels):
+    """The compiler puts 1 / (|m| + 1) through a buffer, in the region that reduces b: under that reduction's mask it would lose rows."""
+    b = np.random.default_rng(13).uniform(0, 1, (64, 64)).astype(ml_dtypes.bfloat16)
+    sums, rows = np.zeros((32, 32), ml_dtypes.bfloat16), np.zeros((32, 64), ml_dtypes.bfloat16)
+    body = """
+s = ttl.block.fill(0.0, shape=(1, 1))
+r = ttl.math.reduce_max(b, dims=[0])
+for _ in range(4):
+    m = ttl.math.reduce_sum(ttl.math.reduce_min(r, dims=[1]), dims=[0]) * 0.02
+    s = s * 0.5 + (m + ttl.math.reduce_max(b, dims=[0, 1]))
+    r = r + (1.0 / (abs(m) + 1.0)) / (r * r + 1.0) + s
+o0.store(s)
+o1.store(r)
+"""
+    kernels.run_everywhere(block_kernels.single_block({"b": (2, 2)}, [(1, 1), (1, 2)], body), b, sums, rows)
+    exact = b.astype(np.float64)
+    s, r = 0.0, exact.max(0)
+    for _ in range(4):
+        m = r.min() * 0.02
+        s = s * 0.5 + m + exact.max()
+        r = r + 1.0 / (abs(m) + 1.0) / (r * r + 1.0) + s
+    assert abs(float(sums[0, 0]) - s) <= 4 * 2**-8 * s  # a rounding to 8 bits a step
+    assert np.abs(rows[0].astype(np.float64) - r).max() <= 4 * 2**-8 * r.max()

@@ -91,8 +91,7 @@ class Lowering:
         self.block = block
         self.anchor: Operation = compute
         # While a reduction is set up the packer writes only what it fills.
-        edges = [edge for op in block_ops(compute.block) if (edge := running_values.packed_edge(op)) is not None]
-        self.edge = edges[0] if edges else None
+        self.reduces = any(running_values.packed_edge(op) is not None for op in block_ops(compute.block))
 
     def run(self) -> None:
         stores = [user for result in self.compute.results for user in users(result)]
@@ -100,6 +99,7 @@ class Lowering:
         last = self.compute.block.last_op
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
+        edges = [_edge(value) if self.reduces else None for value in last.operands]
         steps: list[Operation] = [op for op in block_ops(self.compute.block) if isinstance(op, STEPS) and not _is_no_call(op)]
         if all(isinstance(op, ResidentTileOp) for op in steps):
             pass  # everything is where it will be packed from
@@ -115,13 +115,14 @@ class Lowering:
                     self.nest(self.one_op(op), self.compute, shape=(self.tiles,) if flat else self.shape)
         else:
             self.nest(self.all_ops(steps), self.compute)
-        for store in stores:
-            assert isinstance(store, StoreOp)
-            number = outputs[store.operands[0]]  # pyright: ignore
+        numbered = [(outputs[store.operands[0]], store) for store in stores if isinstance(store, StoreOp)]  # pyright: ignore
+        if self.reduces:
+            self._pack_whole_tiles_last({store: edges[number] is None for number, store in numbered})
+        for number, store in numbered:
             made = last.operands[number].owner
             if isinstance(made, Operation) and text_value(made, "ttl.unit") == PACK_RELU:
                 store.attributes["relu"] = text_attr("zero")
-            self.pack(store, slots[number])
+            self.pack(store, slots[number], edges[number])
         discard(self.compute)
 
     def slot(self, value: SSAValue) -> int:
@@ -460,13 +461,23 @@ class Lowering:
 
     # Packing ----------------------------------------------------------------------------------------------------------
 
-    def pack(self, store: StoreOp, slot: int) -> None:
+    def _pack_whole_tiles_last(self, whole: dict[StoreOp, bool]) -> None:
+        """What no reduction reaches: the mask of the reduction is taken off for it, and nothing puts that back."""
+        in_order = [op for op in block_ops(self.block) if isinstance(op, StoreOp) and op in whole]
+        masked = [number for number, store in enumerate(in_order) if not whole[store]]
+        following = in_order[masked[-1]].next_op if masked else None
+        if following is not None:
+            for store in in_order[: masked[-1]]:
+                if whole[store]:
+                    move_before(store, following)
+
+    def pack(self, store: StoreOp, slot: int, edge: Attribute | None) -> None:
         target = store.target
         kind = block_type_of(target)
 
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))
-            attributes = {**store.attributes, **({"edge": self.edge} if self.edge is not None else {})}
+            attributes = {**store.attributes, **({"edge": edge} if edge is not None else {})}
             put = StoreOp.create(operands=[tile.results[0], target], attributes=attributes, location=store.location)
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
@@ -482,6 +493,21 @@ class Lowering:
             off = L1AccumulateOp.create(operands=[self.constant(0)], location=store.location)
             insert_before(off, store)
         erase(store)
+
+
+def _edge(value: SSAValue) -> Attribute | None:
+    """The part of a tile that is left by the reductions of this region which the value is computed from."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if isinstance(current, BlockArgument) or current in seen:
+            continue
+        seen.add(current)
+        op = defining_op(current)
+        if (edge := running_values.packed_edge(op)) is not None:
+            return edge
+        pending += op.operands
+    return None
 
 
 def _is_no_call(op: Operation) -> bool:
