@@ -371,3 +371,64 @@ def kernel(a, out):
     kernels.simulate(source, a.reshape(256, 32), out)
     wanted = [7 - a[5:8], 2 * a[1] - a[2:5], 2 * a[3] - a[4:7]]
     np.testing.assert_allclose(out, np.concatenate(wanted).reshape(288, 32), rtol=1e-5, atol=1e-6)
+
+
+FILLED_NAMES = """
+import tilewright.ttl as ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, y, z):
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    y_dfb, z_dfb = (ttl.make_dataflow_buffer_like(each, shape=(1, 1), block_count=1) for each in (y, z))
+    further, onwards = (lambda p, q: {further}), (lambda q, step: q * 0.5 + step)
+
+    @ttl.compute()
+    def compute():
+        p, q = ttl.block.fill({start}, shape=(1, 1)), ttl.block.fill(-1.0, shape=(1, 1))
+        for _ in range({steps}):
+            with x_dfb.wait() as step:
+                p = further(p, q)
+                q = onwards(q, step)
+        with y_dfb.reserve() as block:
+            block.store(p)
+        with z_dfb.reserve() as block:
+            block.store(q)
+
+    @ttl.datamovement()
+    def read():
+        for number in range({steps}):
+            with x_dfb.reserve() as block:
+                ttl.copy(x[number, 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as block:
+            ttl.copy(block, y[0, 0]).wait()
+        with z_dfb.wait() as block:
+            ttl.copy(block, z[0, 0]).wait()
+"""
+
+
+FURTHER = {
+    "p + abs(q)": lambda p, q: p + abs(q),
+    "p + q * q": lambda p, q: p + q * q,
+    "max(p, abs(q))": lambda p, q: np.maximum(p, abs(q)),
+    "max(p, 0.5) + q": lambda p, q: np.maximum(p, np.float32(0.5)) + q,
+    "round(q * 3) + p": lambda p, q: np.round(q * 3) + p,
+    "p + q[0:1, 0:1]": lambda p, q: p + q,
+}
+
+
+@pytest.mark.parametrize("steps", [3, 130])  # the second loop is not unrolled, whatever happens
+@pytest.mark.parametrize("further", FURTHER)
+def test_names_that_start_as_fills_meet_in_functions(kernels, further, steps):
+    """Python's own functions, helpers and parts take a name whose type nothing has said yet."""
+    x = np.random.default_rng(4).uniform(-1, 1, (32 * steps, 32)).astype(np.float32)
+    y, z = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernels.run_everywhere(FILLED_NAMES.format(further=further, start=0.25, steps=steps), x, y, z)
+    p, q = np.full((32, 32), 0.25, np.float32), np.full((32, 32), -1.0, np.float32)
+    for step in np.split(x, steps):
+        p = FURTHER[further](p, q)
+        q = q * np.float32(0.5) + step
+    np.testing.assert_allclose(z, q, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(y, p, rtol=1e-5, atol=1e-5)

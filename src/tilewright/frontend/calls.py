@@ -23,6 +23,7 @@ from tilewright.diagnostics import KernelError, Note
 from tilewright.frontend import carried
 from tilewright.frontend.containers import is_object_of, static_sequence
 from tilewright.frontend.host_calls import (
+    SHOWING,
     SPECIAL,
     Deferred,
     container_method,
@@ -88,6 +89,8 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         return container_method(thread, owner, callee, args, named, node)
     handler = SPECIAL.get(callee) if isinstance(callee, types.BuiltinFunctionType | type) else None
     if handler is not None:
+        if callee not in SHOWING:
+            args = carried.typed(thread, args, node)
         return handler(thread, args, named, node)
     if isinstance(callee, LocalFunction):
         return _called(thread, callee, callee.name, args, named, node)

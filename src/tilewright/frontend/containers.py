@@ -17,9 +17,10 @@ from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
 from tilewright.builder.values import Block, Choice, Region, TensorSlice, described
 from tilewright.diagnostics import counted
+from tilewright.frontend import carried
 from tilewright.frontend.choices import chosen
 from tilewright.frontend.debugging import spelt
-from tilewright.frontend.thread import RUNTIME_VALUES, Text, Thread, native, truth
+from tilewright.frontend.thread import RUNTIME_VALUES, Scope, Text, Thread, native, truth
 from tilewright.grid import Field, cores_of
 from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, leaves, make, replaced
 from tilewright.lang.buffers import CircularBuffer
@@ -107,6 +108,8 @@ def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
 
 def subscript(thread: Thread, node: ast.Subscript) -> Any:
     owner = thread.evaluate(node.value)
+    if isinstance(owner, Scope):
+        owner = carried.resolved(thread, owner, None, node)
     if isinstance(owner, KernelTensor):
         return tensor_slice(thread, owner, node)
     if isinstance(owner, Block) and owner.region is None:

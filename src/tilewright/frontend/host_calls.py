@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.builder import blocks, functions
+from tilewright.builder.blocks import BareFill
 from tilewright.builder.values import Block, TensorSlice, Transfer, described
 from tilewright.cache_key import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend.debugging import breakpoint_call, print_call
-from tilewright.frontend.thread import DynamicRange, LocalFunction, Thread
+from tilewright.frontend.thread import DynamicRange, LocalFunction, Scope, Thread
 from tilewright.integers import OPERATORS, is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.names import LanguageFunction, find_function
@@ -151,6 +152,7 @@ def _operator(
     return host_call(thread, function, args, named, node)
 
 
+SHOWING = (print, breakpoint)  # functions that take any value as it is
 SPECIAL: dict[Any, Callable[..., Any]] = {
     **{function: functools.partial(_operator, function, symbol) for function, symbol in SYMBOLS.items()},
     round: _round,
@@ -255,4 +257,4 @@ def kernel_values_in(value: Any) -> list[Any]:
 def is_kernel_value(value: Any) -> bool:
     if is_list(value):
         return any(is_kernel_value(item) for item in value)
-    return isinstance(value, (Block, Transfer, TensorSlice, CircularBuffer, KernelTensor)) or is_dynamic(value)
+    return isinstance(value, (Block, Scope, BareFill, Transfer, TensorSlice, CircularBuffer, KernelTensor)) or is_dynamic(value)

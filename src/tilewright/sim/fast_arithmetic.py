@@ -184,7 +184,7 @@ def _result_dtype(operands: list[Array]) -> np.dtype[Any]:
 def cast_to_integers(values: Array, variant: str, target: str) -> Array:
     """As the chip rounds, clamps or wraps."""
     source = values.astype(np.int64) if values.dtype.kind in "iu" else np.ascontiguousarray(values, np.float32).view(np.uint32)
-    bits = np.ascontiguousarray(TYPECASTS[f"typecast_tile:{variant}"](source.astype(np.uint32), {}, True))
+    bits = np.ascontiguousarray(TYPECASTS[f"typecast_tile:{variant}"](source.astype(np.uint32), (), True))
     return bits.view(np.int32) if target == "i32" else bits.astype(INTEGERS[target])
 
 
