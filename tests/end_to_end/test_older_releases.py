@@ -191,3 +191,63 @@ def test_a_broadcast_that_starts_anew_behind_results_is_found(kernels, init_stat
         init_states.check_module(program.module)
     with pytest.raises(KernelError, match="the first half of DST"):
         simulate(program, [np.ones((160, 64), ml_dtypes.bfloat16) for _ in specs])
+
+
+SHARED_FILL = """
+import tilewright.ttl as ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(y, z, sums, copies, low):
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 2), block_count=1)
+    z_dfb = ttl.make_dataflow_buffer_like(z, shape=(1, 2), block_count=2)
+    sums_dfb = ttl.make_dataflow_buffer_like(sums, shape=(1, 2), block_count=1)
+    copies_dfb = ttl.make_dataflow_buffer_like(copies, shape=(1, 2), block_count=2)
+    low_dfb = ttl.make_dataflow_buffer_like(low, shape=(2, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        data = y_dfb.wait()
+        lower = ttl.math.min(data * 0.5, ttl.math.reduce_min(data, dims=[1]))
+        wide = ttl.block.broadcast(lower, dims=[0], shape=(2, 2))
+        with sums_dfb.reserve() as block:
+            for _ in range(3):
+                block += ttl.block.broadcast(data * data, dims=[0], shape=(1, 2))
+        least = ttl.math.reduce_min(data * data - data * wide, dims=[1])
+        running = data * 1.0
+        for _ in range(3):
+            with z_dfb.wait():
+                reduced = ttl.math.reduce_min(data, dims=[1]) + ttl.math.reduce_max(data, dims=[0, 1])
+                running = ttl.math.tanh(reduced) + running * 0.25
+                with copies_dfb.reserve() as block:
+                    block.store(data)
+        with low_dfb.reserve() as block:
+            block.store(least)
+        data.pop()
+
+    @ttl.datamovement()
+    def read():
+        with y_dfb.reserve() as block:
+            ttl.copy(y[:, :], block).wait()
+        for turn in range(3):
+            with z_dfb.reserve() as block:
+                ttl.copy(z[turn, :, :], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with sums_dfb.wait() as block:
+            ttl.copy(block, sums[:, :]).wait()
+        for turn in range(3):
+            with copies_dfb.wait() as block:
+                ttl.copy(block, copies[turn, :, :]).wait()
+        with low_dfb.wait() as block:
+            ttl.copy(block, low[:, :]).wait()
+"""
+
+
+@pytest.mark.parametrize("metal", ["0.69", "0.78"])
+def test_a_fill_that_regions_of_two_levels_read(kernels, metal):
+    """It masks the edge for two reductions, one of which is a level later: it was stored behind the first region that reads it."""
+    y = np.random.default_rng(14).uniform(-1, 1, (19, 47)).astype(np.float32)
+    sums, copies, low = np.zeros((1, 47), np.float32), np.zeros((3, 19, 47), np.float32), np.zeros((47, 1), np.float32)
+    kernels.run(SHARED_FILL, y, np.zeros_like(copies), sums, copies, low, metal=metal)
+    np.testing.assert_array_equal(copies, np.stack([y] * 3))

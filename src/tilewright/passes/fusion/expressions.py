@@ -118,11 +118,9 @@ def partition(stored: Sequence[SSAValue]) -> Partition:
     size, level = len(cut), levels_with(order, cut)
     if any(map(is_masked, order)):
         _separate_masked(order, cut, wanted)
-        level = levels_with(order, cut)
-    else:
-        for _ in range(2):  # what was cut may be why more is
-            if len(cut) > size:
-                size, level = len(cut), levels_with(order, cut)
+        size, level = len(cut), levels_with(order, cut)
+    while len(cut) > size:  # what was cut may be why more is: its other readers come later than it, too
+        size, level = len(cut), levels_with(order, cut)
     regions = _regions(order, cut, level)
     owners = {op: region for region in regions for op in region.ops}
     for op in order:
