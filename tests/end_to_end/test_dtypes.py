@@ -314,3 +314,43 @@ def kernel(x, y):
     x[0, :5] = 1.7, 0.5, 2.5, 300.5, -1.7
     kernels.run(text, x, y)
     assert y[0, :5].tolist() == want
+
+
+STAGED = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, y):
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 2))
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 2))
+    staged_dfb = ttl.make_dfb("{dtype}", shape=(1, 2))
+
+    @ttl.compute()
+    def compute():
+        with x_dfb.wait() as block, staged_dfb.reserve() as staged:
+            staged.store(ttl.math.exp(block))
+        with staged_dfb.wait() as staged, y_dfb.reserve() as result:
+            result.store(staged * 1.0)
+
+    @ttl.datamovement()
+    def read():
+        with x_dfb.reserve() as block:
+            ttl.copy(x[0, 0:2], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as block:
+            ttl.copy(block, y[0, 0:2]).wait()
+"""
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("bfp8_b", 7), ("bfp4_b", 3)])
+def test_a_buffer_of_block_floats_rounds_what_the_same_thread_reads_back(kernels, dtype, bits):
+    x = np.random.default_rng(15).uniform(-1, 1, (32, 64)).astype(np.float32)
+    y = np.zeros_like(x)
+    kernels.run_everywhere(STAGED.format(dtype=dtype), x, y)
+    rows = y.astype(np.float64).reshape(32, 4, 16)  # 16 elements beside each other share the exponent of the largest
+    largest = np.exp(x.astype(np.float64)).reshape(32, 4, 16).max(axis=2, keepdims=True)
+    step = 2.0 ** (np.floor(np.log2(largest)) + 1 - bits)
+    assert np.array_equal(rows / step, np.round(rows / step))
+    assert np.abs(rows - np.exp(x.astype(np.float64)).reshape(rows.shape)).max() <= step.max()

@@ -34,6 +34,7 @@ from tilewright.dialects.ttl_buffers import (
     acquires_below,
 )
 from tilewright.dialects.walking import block_ops, erase, line_of, operations
+from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.passes.buffers import only_store
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.expressions import BLOCK_MATH, DemandedElements, shared_buffers
@@ -93,7 +94,9 @@ def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) ->
 
 
 def _plain(bind: BindCBOp) -> bool:
-    """Not one that text asks for by spilling tiles, either."""
+    """Not one that text asks for by spilling tiles, or of block floats: only the packer rounds to these."""
+    if buffer_type_of(bind.results[0]).tile.dtype in BLOCK_FLOATS:
+        return False
     return not {"alias_of", "tensor", "core_ranges", SPILL} & set(bind.attributes)
 
 
