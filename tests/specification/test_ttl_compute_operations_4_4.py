@@ -359,3 +359,10 @@ def test_spill_and_restore(tmp_path: Path, form: str, config_first: bool, capsys
     if config_first:
         assert main(["opt", str(tmp_path / "listing.mlir"), "-p", "convert-ttl-to-compute,ttl-set-compute-config"]) == 0
         assert "ttl.spill_tile" not in capsys.readouterr().out
+
+
+@spec("4.4.5", "a spill from a register that no attribute can hold is refused at its line")
+def test_spill_from_a_register_beyond_all_numbers(tmp_path: Path):
+    spill = "%far = arith.constant 4294967296 : index\n      %spilled = ttl.spill_tile_to_l1 %t_result, %far"
+    body = SPILL.format(block=block((2, 2), "f32"), tile=tile("f32"), spill=spill)
+    refused(program(body, PAIR, {"o": (2, 2)}), tmp_path, "TW603", "ttl.spill_tile_to_l1", "no DST register 4294967296")

@@ -344,6 +344,7 @@ class StoreOp(FlatOp):
         target = self.target.type
         expect(self, is_block(target), f"stores into a block, not into {target}")
         value = self.value.type
+        expect(self, is_block(value) or isinstance(value, TileType), f"stores a block or a tile, not {value}")
         if is_block(value) and value != target and not both_float(value, target):
             raise VerifyException(f"ttl.store: value is {value}, block is {target}")
 

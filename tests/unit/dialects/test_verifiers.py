@@ -92,6 +92,7 @@ WRONG = [
     ("store of another shape", f"ttl.store %row, %x : {ROW}, {BLOCK}", "value is"),
     ("store into a tile", f"ttl.store %x, %t : {BLOCK}, {TILE}", "into a block"),
     ("store of one", f"ttl.store %x : {BLOCK}", "takes 2 operands"),
+    ("store of an index", f"ttl.store %i, %x : index, {BLOCK}", "a block or a tile"),
     # math on tiles
     ("tile_add of one", f"%r = ttl.tile_add %t : {TILE}", "takes 2 operands"),
     ("tile_add of blocks", f"%r = ttl.tile_add %x, %x : {BLOCK}", "works on tiles"),

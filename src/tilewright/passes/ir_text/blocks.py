@@ -164,6 +164,9 @@ def _replace(op: Operation, kind: type[Operation], operands: list[SSAValue], att
 # (``ttl.dst_reg``), and that it may not go through a buffer (``ttl.require_dst``). The markers themselves go.
 
 
+BITS_OF_NUMBER = 32  # of an attribute; how many registers there are is asked where they are assigned
+
+
 def bind_registers(function: FuncOp) -> None:
     """Ops that name a register keep its number; those with ``ttl.acquire_dst`` get it from there."""
     for op in operations(function):
@@ -205,6 +208,8 @@ def _pin_number(value: SSAValue, number: int, op: Operation) -> None:
             place_of(op),
             help="spill a value that is computed, or leave the register out",
         )
+    if number.bit_length() >= BITS_OF_NUMBER:
+        raise fail("TW603", f"{op.name}: there is no DST register {number}", place_of(op))
     known = maker.attributes.get(PINNED)
     if known is not None and int_value(maker, PINNED) != number:
         message = f"{op.name}: the value lies in register {int_value(maker, PINNED)}, not in {number}"
