@@ -432,3 +432,48 @@ def test_names_that_start_as_fills_meet_in_functions(kernels, further, steps):
         q = q * np.float32(0.5) + step
     np.testing.assert_allclose(z, q, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(y, p, rtol=1e-5, atol=1e-5)
+
+
+UNROLLED = """
+import tilewright.ttl as ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, y):
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        weights = [1.0]
+        p, q = ttl.block.fill(0.0, shape=(1, 1)), ttl.block.fill(0.0, shape=(1, 1))
+        for _ in range(5):
+            weights.append(weights[-1] * 0.5)
+            with x_dfb.wait() as step:
+                p = p + ttl.math.abs(q) * weights[-1]
+                q = q * 0.5 + step
+        with y_dfb.reserve() as block:
+            block.store(p)
+
+    @ttl.datamovement()
+    def read():
+        for number in range(5):
+            with x_dfb.reserve() as block:
+                ttl.copy(x[number, 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as block:
+            ttl.copy(block, y[0, 0]).wait()
+"""
+
+
+def test_what_an_unrolled_loop_keeps_of_each_turn_has_room(kernels):
+    """The list unrolls the loop. Each turn's q outlives the block it came from, in a buffer of the compiler, until p is stored."""
+    x = np.random.default_rng(5).uniform(-1, 1, (160, 32)).astype(np.float32)
+    y = np.zeros((32, 32), np.float32)
+    kernels.run_everywhere(UNROLLED, x, y)
+    p, q, weight = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32), np.float32(1.0)
+    for step in np.split(x, 5):
+        weight *= np.float32(0.5)
+        p, q = p + np.abs(q) * weight, q * np.float32(0.5) + step
+    np.testing.assert_allclose(y, p, rtol=1e-6, atol=1e-6)

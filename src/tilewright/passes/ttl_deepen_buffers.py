@@ -3,7 +3,8 @@
 Blocks of one buffer that a thread holds together are addressed from the oldest one on, so they must not pass the end of the ring.
 Where they would is known from the depth alone. More blocks than the author asked for change nothing else: a thread that went on
 before goes on now, and blocks come in the same order. The smallest depth that helps is taken, if L1 has room for it; otherwise
-the validation that follows refuses the kernel (TW307). Shards and buffers of external code have the depth they were given.
+the validation that follows refuses the kernel (TW307). Shards and buffers of external code have the depth they were given. A ring
+that the compiler made itself may hold more blocks at once than it has; then it needs that many.
 
 Requires: blocks that are held together know their places. Ensures: no held blocks pass the end of a ring that may be deeper.
 """

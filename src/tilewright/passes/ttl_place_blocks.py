@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import buffer_type_of, i32_attr, trip_count
+from tilewright.dialects.attributes import buffer_type_of, i32_attr, text_value, trip_count
 from tilewright.dialects.ttl import ExternCallOp, StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import block_ops, insert_after, insert_before, runs_after
@@ -50,7 +50,7 @@ def _place_blocks(
             count[key] = before + 1
             kind = buffer_type_of(op.operands[0])
             tiles, depth = kind.block_tiles, kind.factor.data
-            if before + 1 > depth:
+            if before + 1 > depth and not _is_own(op):
                 problems.append(_too_many(op, before + 1, depth))
             if before:
                 placed.append(op)
@@ -83,6 +83,12 @@ def _forget_released(held: dict[Key, list[AttachCBOp]], count: dict[Key, int], a
         gone = count.get(key, 0) - number
         held[key] = held.get(key, [])[gone:]
         count[key] = number
+
+
+def _is_own(op: Operation) -> bool:
+    """Of a buffer that the compiler made: it gets the depth it needs (`ttl-deepen-buffers`)."""
+    bind = op.operands[0].owner
+    return isinstance(bind, Operation) and text_value(bind, "origin") == "compiler"
 
 
 def _too_many(op: Operation, wanted: int, depth: int) -> Diagnostic:
