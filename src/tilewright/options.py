@@ -9,6 +9,7 @@ from tilewright.hardware import CHIPS, DST_TILES_16BIT_FULL, FIDELITIES, LARGEST
 from tilewright.records import record
 
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
+OBJECTS_SINCE = "0.81"  # the first release that has all of kernel API 2.0
 CHOICES: dict[str, tuple[str, ...]] = {
     "arch": tuple(CHIPS),
     "api": ("1.0", "2.0"),
@@ -70,7 +71,12 @@ class Options:
         return frozenset(PERMISSIONS) if "all" in named else named
 
     def updated(self, **changes: Any) -> Options:
-        return replace(self, **changes)
+        return replace(self, **(implied(changes) if self.metal == Options.metal else changes))
+
+
+def implied(given: dict[str, Any]) -> dict[str, Any]:
+    """Options with those that follow from them: kernel API 2.0 means a release that has it, unless one is given."""
+    return {"metal": OBJECTS_SINCE, **given} if given.get("api") == "2.0" else given
 
 
 def is_release(text: Any) -> bool:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import print_kernel
+from tilewright import execution
 from tilewright.cli.main import main
 from tilewright.diagnostics import KernelError
+from tilewright.program import Program
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FREE = re.compile(r"\b(cb_(wait_front|pop_front|reserve_back|push_back)|noc_async_\w+|noc_semaphore_\w+|get_(write|read)_ptr)\((?!\))")
@@ -43,3 +45,19 @@ def test_releases_without_objects_are_refused() -> None:
         print_kernel.doubled.compile(*print_kernel.tensors(np.float32), api="2.0", metal="0.78")
     with pytest.raises(KernelError):
         print_kernel.doubled.compile(*print_kernel.tensors(np.float32), api="3.0")
+
+
+def test_the_newest_api_means_a_release_that_has_it(kernels):
+    """In the decorator, in compile() and in a session, as on the command line; what is said about the release has the last word."""
+    text = kernels.text.elementwise({"out": "a + b"}, "ab")
+    arrays = [np.zeros((32, 32), np.float32) for _ in range(3)]
+    kernel = kernels.load(text)
+    assert kernel.compile(*arrays, api="2.0").options.metal == "0.81"
+    called: list[Program] = []
+    with execution.session(overrides={"api": "2.0"}, on_compiled=(called.append,)):
+        kernel(*arrays)
+    assert called[0].options.metal == "0.81"
+    decorated = kernels.load(text.replace("grid=(1, 1)", 'grid=(1, 1), api="2.0"'))
+    assert decorated.compile(*arrays).options.metal == "0.81"
+    with pytest.raises(KernelError, match="does not have all of kernel API"):
+        decorated.compile(*arrays, metal="0.69")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tilewright import execution
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
-from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
+from tilewright.options import CHOICES, METAL_RELEASES, Options, implied, is_release, wanted_instead
 from tilewright.program import Program
 from tilewright.standins import finder
 from tilewright.trace import Trace, attached
@@ -210,7 +210,6 @@ HELP: dict[str, str] = {
 }
 
 
-OBJECTS_SINCE = "0.81"  # the first release that has all of kernel API 2.0
 SWITCHES = (
     "fpu_binary_ops", "allow_tf32", "round_trips", "skip_faces", "equivalent_calls", "enable_unroll", "full_sync",
     "fp32_dest_acc", "math_approx_mode", "combine_packs", "deep_buffers", "reads_ahead", "debug_print",
@@ -310,7 +309,7 @@ def add_output_flags(parser: argparse.ArgumentParser) -> None:
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Options that stand on the command line."""
     given = {name: getattr(arguments, name) for name in Options.names() if hasattr(arguments, name)}
-    return {"metal": OBJECTS_SINCE, **given} if given.get("api") == "2.0" else given
+    return implied(given)
 
 
 def wants_ir(arguments: argparse.Namespace) -> bool:

@@ -346,7 +346,7 @@ def compile_options(arguments: dict[str, Any], span: Span) -> Options:
             remedy = "each tensor says itself whether it lies in tiles and in which memory"
             raise fail("TW015", f"{name} is {value!r}", span, help=remedy)
     check_values(changes, span)
-    return Options(**changes)
+    return Options().updated(**changes)
 
 
 def check_values(changes: dict[str, Any], span: Span) -> None:
