@@ -225,7 +225,8 @@ def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: as
     for side in (left, right):
         if not is_int_like(side):
             message = f"{symbol} on an integer of this core and {described(side)}"
-            raise thread.error("TW004", message, node, help="both sides must be integers")
+            remedy = "give a block one after the other: x * i * 0.5" if _is_fraction(side) else "both sides must be integers"
+            raise thread.error("TW004", message, node, help=remedy)
     thread.at(node)
     if symbol in ("<<", ">>") and isinstance(right, int) and right >= 0:
         return make("*" if symbol == "<<" else "//", left, 1 << right)
@@ -237,7 +238,7 @@ def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: as
     if symbol in ("//", "%") and right == 0:
         raise thread.error("TW016", "division by zero", node, help="divide by a positive number")
     if symbol not in ARITHMETIC:
-        remedy = "use // for whole-number division" if symbol == "/" else "use + - * // %"
+        remedy = "use // for whole-number division, or divide a block: x / (i + 1)" if symbol == "/" else "use + - * // %"
         raise thread.error("TW001", f"operator {symbol} on integers that are known per core or iteration only", node, help=remedy)
     return make(symbol, left, right)
 
