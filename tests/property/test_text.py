@@ -62,3 +62,13 @@ def test_passes_in_any_order(seed: int):
             pipeline.run(module, context, [name], check=False)
     except KernelError as error:
         assert error.diagnostics[0].span is not None
+
+
+@pytest.mark.parametrize("step", ["%i", "%zero", "%twice"])
+def test_a_step_that_is_or_may_be_zero(step: str):
+    """The first index of the loop around it is 0."""
+    (text,) = [text for text in TEXTS if "tiled = false" in text and "scf.for %j = %zero to %two step %one {" in text][:1]
+    inner = f"%twice = arith.addi %i, %i : index\n      scf.for %j = %zero to %two step {step} {{"
+    module = mlir_files.parse(text.replace("scf.for %j = %zero to %two step %one {", inner, 1), "text.mlir")
+    with pytest.raises(KernelError, match="in steps of 1 or more"):
+        pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import COMPUTE_THREAD, constant_of, is_tensor_type, text_value
-from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, thread_kind
+from tilewright.dialects.ttl import BLOCK_OPS, CoreOp, StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_buffers import (
     AttachCBOp,
     BindCBOp,
@@ -144,8 +144,16 @@ def check_forms(module: ModuleOp, context: PassContext) -> None:
 
 
 def _stands_still(op: Operation) -> bool:
-    step = constant_of(op.step) if isinstance(op, ForOp) else None
-    return step is not None and step < 1
+    """Whether the step of a loop is below 1, or may be: as the first index of a loop around it, and as that of the first core."""
+    if not isinstance(op, ForOp):
+        return False
+    step = constant_of(op.step)
+    return step < 1 if step is not None else _varies(op.step)
+
+
+def _varies(value: SSAValue) -> bool:
+    maker = value.owner
+    return not isinstance(maker, Operation) or type(maker) is CoreOp or any(map(_varies, maker.operands))
 
 
 SEMAPHORES = (CreateSemaphoreOp, *REMOTE_SEMAPHORES)
