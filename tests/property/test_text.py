@@ -72,3 +72,24 @@ def test_a_step_that_is_or_may_be_zero(step: str):
     module = mlir_files.parse(text.replace("scf.for %j = %zero to %two step %one {", inner, 1), "text.mlir")
     with pytest.raises(KernelError, match="in steps of 1 or more"):
         pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+
+
+def test_what_stands_behind_the_end_of_a_block():
+    (text,) = [text for text in TEXTS if "ttl.yield %centered" in text][:1]
+    module = mlir_files.parse(text.replace("ttl.yield %centered", "ttl.yield %centered\n    ttl.yield %centered", 1), "text.mlir")
+    with pytest.raises(KernelError, match="something stands behind it"):
+        pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+
+
+def test_a_fill_of_a_block_inside_of_tile_code():
+    (text,) = [text for text in TEXTS if "linalg.fill" in text and "  linalg.yield %s" in text][:1]
+    fill = next(line for line in text.splitlines() if line.startswith("linalg.fill"))
+    module = mlir_files.parse(text.replace("  linalg.yield %s", f"  {fill}\n  linalg.yield %s", 1), "text.mlir")
+    with pytest.raises(KernelError, match="inside of an op that works on tiles"):
+        pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+
+
+def test_an_accessor_without_a_name():
+    (text,) = [text for text in TEXTS if 'tensor_index = 2 : i32, name = "out"' in text][:1]
+    module = mlir_files.parse(text.replace('tensor_index = 2 : i32, name = "out"', 'tensor_index = 2 : i32, name = ""'), "text.mlir")
+    pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))

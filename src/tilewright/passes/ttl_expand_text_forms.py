@@ -14,7 +14,7 @@ from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.ir_text import blocks, linalg, tile_code
 from tilewright.passes.ir_text.programs import expand_programs, tensors_of
-from tilewright.passes.ir_text.rules import check_forms, check_threads, name_threads
+from tilewright.passes.ir_text.rules import check_ends, check_forms, check_threads, name_threads
 
 NAME = "ttl-expand-text-forms"
 
@@ -35,6 +35,7 @@ TEXT_FORMS = frozenset(
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    check_ends(module)
     expand_programs(module, context)
     name_threads(module)
     check_threads(module)

@@ -43,6 +43,9 @@ JOINS = {"sum": "add", "max": "max"}  # how a reduction of a kind continues from
 
 def expand_linalg(function: FuncOp) -> None:
     found = [op for op in operations(function) if isinstance(op, (GenericOp, FillOp))]
+    inner = next((op for op in found if isinstance(op.parent_op(), GenericOp)), None)
+    if inner is not None:
+        raise refused(inner, "works on blocks, inside of an op that works on tiles")
     if found:
         forms = LinalgForms(function, found)
         for op in found:

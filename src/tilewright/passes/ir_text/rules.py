@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
@@ -141,6 +142,13 @@ def check_forms(module: ModuleOp, context: PassContext) -> None:
             _check_cores(op, context.grid)
             if isinstance(op, (SemaphoreSetOp, SemaphoreIncOp)) and not isinstance(op.semaphore.owner, SEMAPHORES):
                 raise wrong(op, "the semaphore comes from ttl.create_semaphore")
+
+
+def check_ends(module: ModuleOp) -> None:
+    """xDSL lets ops stand behind the one that ends their block."""
+    for op in operations(module):
+        if op.next_op is not None and op.has_trait(IsTerminator):
+            raise wrong(op, "ends its block, and something stands behind it")
 
 
 def _stands_still(op: Operation) -> bool:

@@ -404,7 +404,7 @@ class MovementConverter:
             attributes["page_bytes"] = i32_attr(op.page_elements * kind.tile.bytes // TILE_ELEMENTS)
             attributes["page_elements"] = i32_attr(op.page_elements)
         new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
-        new.results[0].name_hint = op.tensor_name
+        new.results[0].name_hint = op.tensor_name or None
         insert_before(new, op)
         self.accessors[op.results[0]] = new.results[0]
 
